@@ -1,0 +1,123 @@
+# `make` alone explains the targets. Recipes are POSIX sh; every target is a path relative to this
+# directory, so the checkout may lie under a name with spaces in it.
+
+.SUFFIXES:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+SDKS := 3.1.206 3.1.219
+BENCH_PEERS := submitit==1.5.4 torchx==0.7.0
+BENCH ?= $(basename $(notdir $(wildcard bench/[a-z]*.py)))
+BIN := .venv/bin
+PIP := -m pip --disable-pip-version-check --quiet --no-input
+# Says what is wrong if no Python here will do; PYTHON=/path/to/python names one.
+export PYTHON
+RUN_PYTHON := sh scripts/python.sh
+
+.PHONY: help
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+# ---------------------------------------------------------------- environments
+# A stamp is touched last, so an interrupted run is taken up again, and a finished one does nothing.
+
+.PHONY: setup
+setup: .venv/.stamp $(SDKS:%=.venv-sdk/%/.stamp) torch ## make .venv with the product and all that the tests need
+
+.venv/.locked: requirements/dev.txt
+	@echo "make: .venv from requirements/dev.txt"
+	@$(BIN)/python -c '' 2>/dev/null || $(RUN_PYTHON) -m venv --clear .venv
+	@$(BIN)/python $(PIP) install --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/.stamp: .venv/.locked pyproject.toml
+	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-sdk/%/.stamp: requirements/sdk-%.txt
+	@echo "make: .venv-sdk/$* from requirements/sdk-$*.txt"
+	@$(RUN_PYTHON) -m venv --clear .venv-sdk/$*
+	@.venv-sdk/$*/bin/python $(PIP) install --require-hashes -r requirements/sdk-$*.txt
+	@touch $@
+
+.venv-bench/.stamp: requirements/bench.txt
+	@echo "make: .venv-bench from requirements/bench.txt"
+	@$(RUN_PYTHON) -m venv --clear .venv-bench
+	@.venv-bench/bin/python $(PIP) install --require-hashes -r requirements/bench.txt
+	@touch $@
+
+# The script keeps its own stamp: what it wants depends on the machine, not only on files here.
+.PHONY: torch
+torch:
+	@$(RUN_PYTHON) scripts/torch_env.py .venv-torch
+
+LOCK = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+.PHONY: lock
+lock: ## resolve all requirements again, with hashes (LOCK_FLAGS=--upgrade for newer releases)
+	@.venv-lock/bin/uv --version >/dev/null 2>&1 || { \
+	  $(RUN_PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python $(PIP) install uv; }
+	@$(LOCK) $(LOCK_FLAGS) --extra postgres -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@printf '%s\n' hatchling editables | \
+	  $(LOCK) --constraint requirements/dev.txt -o requirements/core.txt pyproject.toml -
+	@for v in $(SDKS); do \
+	  printf "huaweicloudsdk%s==$$v\n" modelarts core iam | \
+	    $(LOCK) $(LOCK_FLAGS) -o requirements/sdk-$$v.txt - || exit; \
+	done
+	@printf '%s\n' $(BENCH_PEERS) | $(LOCK) $(LOCK_FLAGS) -o requirements/bench.txt -
+	@ls -1 requirements/*.txt
+
+# ---------------------------------------------------------------- checks
+# ARGS goes to the program behind a target: make test ARGS='-k resume'
+
+.PHONY: check
+check: .venv/.stamp ## format, lint, types, layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+.PHONY: test
+test: setup ## everything but the long suites
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+.PHONY: contract
+contract: .venv/.stamp ## one suite per seam, against every implementation
+	@$(BIN)/python -m pytest -q tests/contract $(ARGS)
+
+.PHONY: bench
+bench: .venv/.stamp .venv-bench/.stamp ## paired measurements: figures and ratios (BENCH=records for one of them)
+	@for name in $(BENCH); do echo "== $$name" && $(BIN)/python "bench/$$name.py" $(ARGS) || exit; done
+
+.PHONY: docs
+docs: .venv/.stamp ## renew the generated parts of the documents, run their examples
+	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python -m pytest -q tests/test_docs.py $(ARGS)
+
+# ---------------------------------------------------------------- use
+
+# The core alone, without a developer's tools: what a person who only wants to train needs.
+# What `make setup` makes holds the core already.
+.venv/.core: requirements/core.txt pyproject.toml
+	@if test -f .venv/.locked; then $(MAKE) --silent .venv/.stamp; else \
+	  echo "make: .venv from requirements/core.txt" && \
+	  $(RUN_PYTHON) -m venv --clear .venv && \
+	  $(BIN)/python $(PIP) install --require-hashes -r requirements/core.txt && \
+	  $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .; fi
+	@touch $@
+
+.PHONY: serve
+serve: .venv/.core ## run the server in the foreground
+	@$(BIN)/danlu serve $(ARGS)
+
+.PHONY: demo
+demo: .venv/.core ## train a real model through the platform (DATA=/path/to/fashion-mnist)
+	@sh scripts/demo.sh
+
+.PHONY: clean
+clean: ## remove everything that these targets made in this directory
+	rm -rf .venv .venv-sdk .venv-torch .venv-lock .venv-bench build dist
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,338 @@
+"""The process engine: the eight methods over task directories below one root.
+
+```
+root/tasks/<job>-<attempt>-<index>/   one task (ports/task_directory.py)
+root/trash/                           what was removed and is being deleted
+root/wake                             the socket on which agents say that something changed
+```
+
+Nothing of importance is kept in memory: an engine made on the same root sees the same tasks.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from danlu.engines.process import ending, port
+from danlu.engines.process.bell import Bell
+from danlu.engines.process.machine import Machine, node_name
+from danlu.engines.process.starter import Starter
+from danlu.engines.process.task import ABSENT, Task
+from danlu.model.codec import to_json
+from danlu.model.errors import EngineError
+from danlu.model.resources import Gpu, Offer
+from danlu.model.script import Layout, TaskPlan
+from danlu.node import places
+from danlu.node.directory import publish_json, read_json, sync_directory
+from danlu.ports import task_directory as files
+from danlu.ports.engine import Launch, LogChunk, Powers, Ref, Sample, Seen, WakeCallback
+from danlu.ports.task_directory import AgentPlan
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PASSED_ON = (
+    "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy",
+    "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CONFIG_FILE", "PIP_CERT",
+    "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CACHE_DIR", "LD_LIBRARY_PATH", "CUDA_HOME",
+)  # fmt: skip
+"""Variables of the server that tasks get: how to reach the network, and where libraries are."""
+
+PLAN_BYTES = 32 << 20
+UNBORN = ".unborn-"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,120}")
+
+EnvironmentOf = Callable[[TaskPlan], Path]
+"""The directory of the Python environment in which a task runs (`bin/python` is in it)."""
+
+
+class ProcessEngine:
+    """Runs tasks as processes of this machine.
+
+    `objects` describes the object store to the agents (`{"kind": "folder", "root": …}`). `offer`
+    replaces what the machine is found to have. `environment` is where the variables that are
+    passed on come from.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        environment_of: EnvironmentOf,
+        objects: Mapping[str, str],
+        *,
+        offer: Offer | None = None,
+        environment: Mapping[str, str] | None = None,
+        sync_interval_s: float = 5.0,
+    ) -> None:
+        self._root = root.absolute()
+        self._tasks_root = self._root / "tasks"
+        self._trash = self._root / "trash"
+        for directory in (self._root, self._tasks_root, self._trash):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._environment_of = environment_of
+        self._objects = dict(objects)
+        source = os.environ if environment is None else environment
+        self._environment = {name: source[name] for name in PASSED_ON if name in source}
+        self._offer = offer
+        self._machine = Machine(node_name(), _probe_gpus)
+        self._sync_interval_s = sync_interval_s
+        self._lock = threading.RLock()
+        self._tasks: dict[str, Task] = {}
+        self._bell = Bell(self._root / "wake")
+        agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
+        self._starter = Starter(self._root / "agents.err", agent_environment)
+        self._starter.warm()
+        for leftover in self._tasks_root.glob(f"{UNBORN}*"):
+            self._discard(leftover)
+        self._empty_trash()
+
+    @property
+    def powers(self) -> Powers:
+        """Tasks see this machine's files; limits are not enforced, paths are mapped."""
+        return Powers(literal_paths=False, enforces_limits=False, local_paths=True)
+
+    def close(self) -> None:
+        """Let go of everything. Tasks go on without this engine."""
+        self._starter.close()
+        self._bell.close()
+
+    def on_change(self, callback: WakeCallback) -> None:
+        """Call `callback` when an agent says that something changed."""
+        self._bell.on_ring(callback)
+
+    def layout(self, ref: Ref, plan: TaskPlan) -> Layout:
+        """The layout that `plan` would get under `ref`; nothing is made."""
+        environment = self._environment_of(plan)
+        return places.layout(
+            str(self._path(ref)),
+            python=str(environment / "bin" / "python"),
+            path=f"{environment / 'bin'}:{SYSTEM_PATH}",
+        )
+
+    # the eight
+
+    def capacity(self) -> Sequence[Offer]:
+        """This machine."""
+        return (self._offer or self._machine.offer(),)
+
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Start all tasks or none."""
+        with self._lock:
+            found = {launch.ref: self._task(launch.ref) for launch in launches}
+            for launch in launches:
+                self._refuse_other_token(launch.ref, found[launch.ref])
+            fresh = [launch for launch in launches if found[launch.ref] is None]
+            gang_port = self._gang_port(launches, found)
+            made: list[Ref] = []
+            try:
+                for launch in fresh:
+                    self._make(launch, gang_port)
+                    made.append(launch.ref)
+                sync_directory(self._tasks_root)
+                for launch in launches:
+                    self._hand_over(launch.ref)
+            except BaseException as error:
+                for ref in made:
+                    self.remove(ref)
+                if isinstance(error, OSError):
+                    raise EngineError("engine-failed", detail=str(error)) from error
+                raise
+
+    def observe(self, refs: Iterable[Ref]) -> Mapping[Ref, Seen]:
+        """Say what each directory says."""
+        seen = {}
+        for ref in refs:
+            task = self._task(ref)
+            seen[ref] = ABSENT if task is None else self._seen(task)
+        return seen
+
+    def stop(self, ref: Ref, grace_s: float) -> None:
+        """Order the agent to stop the task; if it has died, another one carries the order out."""
+        task = self._task(ref)
+        if task is None or task.ended:
+            return
+        before = (read_json(task.path / files.STOP) or {}).get("grace_s")
+        if not isinstance(before, int | float) or grace_s < before:
+            self._publish(task.path, files.STOP, {"grace_s": grace_s})
+        task.signal_agent()
+
+    def logs(self, ref: Ref, since: int, limit: int = 1 << 20) -> LogChunk:
+        """At most `limit` bytes of the log from `since`."""
+        task = self._task(ref)
+        return LogChunk(since, b"", ended=True) if task is None else task.logs(since, limit)
+
+    def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
+        """The samples that the agents took."""
+        found: dict[Ref, Sequence[Sample]] = {}
+        for ref in refs:
+            task = self._task(ref)
+            found[ref] = () if task is None else task.samples()
+        return found
+
+    def remove(self, ref: Ref) -> None:
+        """End the task if it runs, and delete its directory."""
+        with self._lock:
+            task = self._task(ref)
+            if task is None:
+                return
+            if not ending.end(task.path):
+                raise EngineError("engine-failed", detail=f"{ref.name} cannot be ended")
+            self._discard(task.path)
+            self._tasks.pop(ref.name, None)
+        self._empty_trash()
+
+    def known(self) -> Sequence[Ref]:
+        """Every task that has a directory."""
+        names = sorted(entry.name for entry in os.scandir(self._tasks_root))
+        tasks = [self._tasks.get(name) or self._read(name) for name in names]
+        return [task.ref for task in tasks if task is not None]
+
+    # how
+
+    def _path(self, ref: Ref) -> Path:
+        if not _NAME.fullmatch(ref.name):
+            raise EngineError("engine-failed", detail=f"'{ref.name}' cannot be a directory's name")
+        return self._tasks_root / ref.name
+
+    def _task(self, ref: Ref) -> Task | None:
+        """The task under this ref and token, or None."""
+        task = self._load(ref.name) if _NAME.fullmatch(ref.name) else None
+        return task if task is not None and task.ref == ref else None
+
+    def _load(self, name: str) -> Task | None:
+        """The task in the directory `name`, whatever its token; read once."""
+        task = self._tasks.get(name)
+        path = self._tasks_root / name
+        if task is not None:
+            if os.path.lexists(path):
+                return task
+            self._tasks.pop(name, None)
+            return None
+        task = self._read(name)
+        if task is None:
+            return None
+        with self._lock:
+            return self._tasks.setdefault(name, task)
+
+    def _read(self, name: str) -> Task | None:
+        """The task that the plan in the directory `name` describes."""
+        path = self._tasks_root / name
+        data = (read_json(path / files.PLAN, PLAN_BYTES) or {}).get("plan")
+        if not isinstance(data, dict) or not _NAME.fullmatch(name):
+            return None
+        try:
+            ref = Ref(
+                str(data["job_id"]), int(data["attempt"]), int(data["index"]), str(data["token"])
+            )
+            task = Task(ref, path, int(data["rendezvous_port"]), self._starter.begin)
+        except (KeyError, ValueError, TypeError):
+            return None
+        return task if ref.name == name else None
+
+    def _refuse_other_token(self, ref: Ref, found: Task | None) -> None:
+        if found is None and self._path(ref).exists():
+            raise EngineError(
+                "engine-failed", detail=f"{ref.name} exists under the token of another attempt"
+            )
+
+    def _gang_port(self, launches: Sequence[Launch], found: Mapping[Ref, Task | None]) -> int:
+        """The port that the gang already has, or a free one."""
+        for launch in launches:
+            task = found[launch.ref]
+            if task is not None:
+                return task.port
+        if not launches:
+            return 0
+        return port.choose(launches[0].ref.token, self._port_taken)
+
+    def _port_taken(self, number: int) -> bool:
+        return any(task.port == number and not task.ended for task in self._tasks.values())
+
+    def _make(self, launch: Launch, gang_port: int) -> None:
+        """Make a task's directory appear with its plan in it."""
+        path = self._path(launch.ref)
+        plan = replace(
+            launch.plan,
+            token=launch.ref.token,
+            hosts=("127.0.0.1",) * launch.plan.node_count,
+            rendezvous_port=gang_port,
+        )
+        whole = AgentPlan(
+            plan,
+            self.layout(launch.ref, plan),
+            self._objects,
+            self._environment,
+            self._bell.path,
+            self._sync_interval_s,
+            self.powers.enforces_limits,
+        )
+        unborn = self._tasks_root / f"{UNBORN}{secrets.token_hex(8)}"
+        unborn.mkdir(mode=0o700)
+        try:
+            publish_json(unborn, files.PLAN, to_json(whole))
+            unborn.rename(path)
+        except BaseException:
+            places.remove_tree(unborn)
+            raise
+        self._tasks[launch.ref.name] = Task(launch.ref, path, gang_port, self._starter.begin)
+
+    def _hand_over(self, ref: Ref) -> None:
+        task = self._tasks[ref.name]
+        if task.agent() is None and not (task.path / files.DONE).exists():
+            task.begin()
+
+    def _seen(self, task: Task) -> Seen:
+        if task.handed_over or task.begun:
+            return task.seen()
+        # A directory that an earlier server made and nobody began. Either the flow launches it
+        # again, or it is nothing; it must not come to life later.
+        return ABSENT if self._fence(task) else task.seen()
+
+    def _fence(self, task: Task) -> bool:
+        """Take a directory that was never begun out of reach; False if somebody has begun."""
+        with self._lock:
+            if not task.fence():
+                return False
+            self._discard(task.path)
+            self._tasks.pop(task.ref.name, None)
+            return True
+
+    def _publish(self, path: Path, name: str, value: Mapping[str, object]) -> None:
+        try:
+            publish_json(path, name, value)
+        except FileNotFoundError:
+            pass  # removed meanwhile
+        except OSError as error:
+            raise EngineError("engine-failed", detail=str(error)) from error
+
+    def _discard(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            path.rename(self._trash / f"{path.name}-{secrets.token_hex(8)}")
+        with suppress(OSError):
+            sync_directory(self._tasks_root)
+
+    def _empty_trash(self) -> None:
+        """Delete what was removed, in the background: it may be much."""
+        entries = [entry.path for entry in os.scandir(self._trash)]
+        if entries:
+            threading.Thread(
+                target=_delete, args=(entries,), name="engine-trash", daemon=True
+            ).start()
+
+
+def _delete(paths: Sequence[str]) -> None:
+    for path in paths:
+        places.remove_tree(Path(path))
+
+
+def _probe_gpus() -> tuple[Gpu, ...]:
+    return ()
+
+
+__all__ = ["EnvironmentOf", "ProcessEngine"]

@@ -1,0 +1,203 @@
+"""One task as the server sees it: what its directory says, and whether its agent is well."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from danlu.engines.process import reading
+from danlu.engines.process.reading import Lines
+from danlu.model.reason import ReasonCode
+from danlu.node import identity
+from danlu.node.directory import TaskDirectory, now_ms, read_json
+from danlu.ports import task_directory as files
+from danlu.ports.engine import Exit, LogChunk, Note, Phase, Ref, Sample, Seen
+from danlu.ports.task_directory import ProcessIdentity
+
+ABSENT = Seen(Phase.ABSENT)
+WELL_S = 300.0
+"""An agent that lived this long did not die of what it found in the directory."""
+REVIVE_AFTER_S = (0.0, 1.0, 2.0, 4.0, 8.0)
+"""The waits between agents that are started because the one before has died. Then it is said
+that this task cannot be finished."""
+
+
+class Task:
+    """A task directory that exists. `begin` starts an agent in it."""
+
+    def __init__(
+        self, ref: Ref, path: Path, port: int, begin: Callable[[Path], ProcessIdentity]
+    ) -> None:
+        self.ref = ref
+        self.path = path
+        self.port = port
+        """The gang's rendezvous port."""
+        self._begin = begin
+        self._notes: Lines[Note] = Lines(path / files.NOTES, reading.note, reading.MOST_NOTES)
+        self._samples: Lines[Sample] = Lines(
+            path / files.SAMPLES, reading.sample, reading.MOST_SAMPLES
+        )
+        self._agent: ProcessIdentity | None = None
+        self._started_at: int | None = None
+        self._exit: Exit | None = None
+        self._final: Seen | None = None
+        self._begun = False
+        self._revivals = 0
+        self._next_revival = 0.0
+
+    def agent(self) -> ProcessIdentity | None:
+        """The agent in charge, or None if there is none alive."""
+        if not identity.alive(self._agent):
+            data = read_json(self.path / files.AGENT) or {}
+            self._agent = reading.identity_of(data.get("agent"))
+        return self._agent if identity.alive(self._agent) else None
+
+    def begin(self) -> None:
+        """Start an agent, whatever there is: the directory says what it has to do."""
+        self._agent = self._begin(self.path)
+
+    def signal_agent(self) -> None:
+        """Make the agent look at its orders; if there is none alive, start one that does."""
+        agent = self.agent()
+        if agent is None or not identity.send(agent, signal.SIGTERM):
+            self.begin()
+
+    def fence(self) -> bool:
+        """Make sure that no agent will ever begin here, if none has. The directory is to be moved
+        away then, which tells an agent that came too late.
+        """
+        directory = TaskDirectory(str(self.path))
+        locks = [directory.take(name) for name in (files.WATCH, files.LOCK)]
+        free = None not in locks and not self.begun
+        if free:
+            directory.publish(files.DONE, {"token": self.ref.token})
+        for lock in locks:
+            if lock is not None:
+                os.close(lock)
+        return free
+
+    def seen(self) -> Seen:
+        """What can be seen of the task now. Starts another agent if the one before has died."""
+        if self._final is not None:
+            return self._final
+        done = read_json(self.path / files.DONE)
+        self._read_exit()
+        if self._started_at is None:
+            task = read_json(self.path / files.TASK) or {}
+            at = task.get("started_at")
+            self._started_at = at if isinstance(at, int) else None
+        if done is not None:
+            self._final = self._done(done)
+            return self._final
+        if self.agent() is None and not (self.path / files.DONE).exists():
+            self._final = self._revive()
+            if self._final is not None:
+                return self._final
+        return Seen(self._phase(), self._shown_start(), self._exit, notes=self._notes.read())
+
+    def logs(self, since: int, limit: int) -> LogChunk:
+        """Bytes of the log from an absolute offset."""
+        self._read_exit()  # before the log: what is in it once the exit is known is all of it
+        since = max(0, since)
+        data = b""
+        size = 0
+        try:
+            with (self.path / files.LOG).open("rb") as log:
+                size = log.seek(0, 2)
+                log.seek(since)
+                data = log.read(min(limit, max(0, size - since)))
+        except OSError:
+            pass
+        drained = since + len(data) >= size
+        return LogChunk(since, data, ended=self._exit is not None and drained)
+
+    def samples(self) -> tuple[Sample, ...]:
+        """Every sample so far."""
+        return self._samples.read()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the program is known to have ended."""
+        self._read_exit()
+        return self._exit is not None
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether this server has started an agent here that may not have said so yet."""
+        return self._agent is not None
+
+    @property
+    def begun(self) -> bool:
+        """Whether an agent has ever been in charge."""
+        self._begun = self._begun or (self.path / files.AGENT).exists()
+        return self._begun
+
+    def _read_exit(self) -> None:
+        if self._exit is None:
+            data = read_json(self.path / files.EXIT)
+            self._exit = reading.exit_of(data) if data is not None else None
+
+    def _phase(self) -> Phase:
+        if self._exit is not None:
+            return Phase.COLLECTING
+        return Phase.LAUNCHING if self._started_at is None else Phase.RUNNING
+
+    def _shown_start(self) -> int | None:
+        """A program that could not be executed has not started, though it has a process."""
+        booted = self._exit is None or self._exit.problem is not ReasonCode.BOOT_FAILED
+        return self._started_at if booted else None
+
+    def _done(self, data: dict[str, object]) -> Seen:
+        problem = reading.problem_of(data)
+        return Seen(
+            Phase.DONE,
+            self._shown_start(),
+            self._exit or _lost(),
+            problem,
+            reading.detail_of(data, problem),
+            self._notes.read(),
+        )
+
+    def _revive(self) -> Seen | None:
+        """Start another agent if it is time; what to say if that has been tried in vain."""
+        now = time.monotonic()
+        if now < self._next_revival:
+            return None
+        if now - self._next_revival > WELL_S:
+            self._revivals = 0
+        if self._revivals >= len(REVIVE_AFTER_S) and self._nobody_lives():
+            return self._given_up()
+        wait_s = REVIVE_AFTER_S[min(self._revivals, len(REVIVE_AFTER_S) - 1)]
+        self._revivals += 1
+        self._next_revival = now + wait_s
+        self.begin()
+        return None
+
+    def _nobody_lives(self) -> bool:
+        lock = TaskDirectory(str(self.path)).take(files.LOCK)
+        if lock is not None:
+            os.close(lock)
+        return lock is not None
+
+    def _given_up(self) -> Seen:
+        said = ""
+        with suppress(OSError):
+            said = (self.path / files.AGENT_ERRORS).read_text("utf-8", "replace")[-2000:]
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+        detail = {"detail": f"agents end at once ({last})", "path": str(self.path / files.WORK)}
+        return Seen(
+            Phase.DONE,
+            self._shown_start(),
+            self._exit or _lost(),
+            ReasonCode.OUTPUT_FAILED,
+            detail,
+            self._notes.read(),
+        )
+
+
+def _lost() -> Exit:
+    return Exit(now_ms(), 137, "SIGKILL", problem=ReasonCode.AGENT_LOST)

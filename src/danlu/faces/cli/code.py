@@ -1,0 +1,242 @@
+"""A code directory on the client's side: look it over, name its content, send it.
+
+Everything that can be refused is refused from names and sizes, before any content is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from danlu.faces.cli import ignore
+from danlu.model import tar
+from danlu.model.code import (
+    CodeFile,
+    CodeLimits,
+    check_name,
+    check_path,
+    digest,
+    printable,
+)
+from danlu.model.errors import Invalid
+
+CHUNK = 256 << 10
+MOST_FILES = 100_000
+"""Files that are counted; more than that is somebody's home directory."""
+IGNORE_BYTES = 1 << 20
+
+_READ = os.O_RDONLY
+for _name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+    _READ |= getattr(os, _name, 0)  # each where the system has it
+
+_CREDENTIALS = re.compile(
+    r"\.env(\..+)?|\.netrc|\.pypirc|\.npmrc|\.git-credentials|\.pgpass|\.htpasswd"
+    r"|id_(rsa|dsa|ecdsa|ed25519)|credentials(\..+)?|.*credentials\.(json|csv)"
+    r"|service[-_]account.*\.json|kubeconfig|.*\.(pem|key|p12|pfx|jks|keystore|kdbx)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file to be sent. `place` is where its content lies; for a link, the file it leads to."""
+
+    path: str
+    place: Path
+    size: int
+    executable: bool
+
+
+class CodeTree:
+    """The files of a code directory as they were when it was looked over."""
+
+    def __init__(self, name: str, files: list[TreeFile]) -> None:
+        self.name = name
+        self.files = tuple(sorted(files, key=lambda file: file.path.encode()))
+        self.size = sum(file.size for file in files)
+        self._sums: dict[str, str] = {}
+        self._digest = ""
+
+    @property
+    def credentials(self) -> list[str]:
+        """Paths of what looks like credentials; worth a warning before they are sent."""
+        return [f.path for f in self.files if _CREDENTIALS.fullmatch(f.path.rpartition("/")[2])]
+
+    def digest(self) -> str:
+        """The name of the content, as the server computes it. Reads every file, once.
+
+        Raises Invalid for a file that changed since the look or cannot be read.
+        """
+        if not self._digest:
+            for file in self.files:
+                whole = hashlib.sha256()
+                for chunk in _content(file):
+                    whole.update(chunk)
+                self._sums[file.path] = whole.hexdigest()
+            self._digest = digest(
+                CodeFile(file.path, file.size, self._sums[file.path], file.executable)
+                for file in self.files
+            )
+        return self._digest
+
+    def write_tar(self, target: BinaryIO) -> None:
+        """Write the files as an uncompressed tar; the same files always give the same bytes.
+
+        Raises Invalid for a file that changed since the look, or since `digest` read it.
+        """
+        for file in self.files:
+            target.write(tar.encode(file.path, file.size, executable=file.executable))
+            whole = hashlib.sha256()
+            for chunk in _content(file):
+                whole.update(chunk)
+                target.write(chunk)
+            if self._sums.get(file.path, whole.hexdigest()) != whole.hexdigest():
+                raise Invalid("code-changed", path=file.path)
+            target.write(bytes(tar.padding(file.size)))
+        target.write(tar.END)
+
+
+def scan(directory: str | os.PathLike[str], limits: CodeLimits | None = None) -> CodeTree:
+    """Look over a code directory: names and sizes only.
+
+    Raises Invalid, naming the file, for what cannot be sent, and with exact figures above
+    `limits`. What `.danluignore` and the built-in rules leave out is not even looked at.
+    """
+    root = Path(directory).resolve()
+    if not root.is_dir():
+        raise Invalid("code-not-directory", path=printable(os.fspath(directory)))
+    check_name(root.name)
+    return _Scan(root, limits or CodeLimits()).run()
+
+
+class _Scan:
+    def __init__(self, root: Path, limits: CodeLimits) -> None:
+        self._root = root
+        self._limits = limits
+        self._ignore = ignore.parse(_ignore_text(root / ignore.FILE))
+        self._files: dict[str, TreeFile] = {}
+        self._links: dict[str, Path] = {}
+        self._size = 0
+        self._problem: Invalid | None = None
+        """The first one; told only if the directory is not too large anyway."""
+
+    def run(self) -> CodeTree:
+        for count, (path, entry) in enumerate(self._walk(), 1):
+            if count > MOST_FILES:
+                self._limits.check(f"more than {MOST_FILES}", self._size)
+            try:
+                self._take(path, entry)
+            except Invalid as problem:
+                self._problem = self._problem or problem
+        self._limits.check(len(self._files) + len(self._links), self._size)
+        if self._problem is not None:
+            raise self._problem
+        links = [self._linked(path, place) for path, place in self._links.items()]
+        self._limits.check(len(self._files) + len(links), self._size)
+        return CodeTree(self._root.name, [*self._files.values(), *links])
+
+    def _walk(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """Everything that is not left out and not a directory."""
+        waiting = [""]
+        while waiting:
+            below = waiting.pop()
+            try:
+                with os.scandir(self._root / below) as entries:
+                    found = list(entries)
+            except OSError as problem:
+                self._problem = self._problem or _unreadable(below.rstrip("/"), problem)
+                continue
+            for entry in found:
+                path = f"{below}{entry.name}"
+                directory = entry.is_dir(follow_symlinks=False)
+                if self._ignore.leaves_out(path, directory=directory):
+                    continue
+                if directory:
+                    waiting.append(f"{path}/")
+                else:
+                    yield path, entry
+
+    def _take(self, path: str, entry: os.DirEntry[str]) -> None:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as problem:
+            raise _unreadable(path, problem) from None
+        if stat.S_ISREG(status.st_mode):
+            self._size += status.st_size
+            executable = status.st_mode & 0o100 != 0
+            place = self._root / path
+            self._files[path] = TreeFile(path, place, status.st_size, executable)
+        elif stat.S_ISLNK(status.st_mode):
+            self._links[path] = self._root / path
+        else:
+            raise Invalid("code-special", path=printable(path), kind=_kind(status.st_mode))
+        check_path(path)
+
+    def _linked(self, path: str, place: Path) -> TreeFile:
+        """What is sent for a symbolic link: the file of the tree that it leads to."""
+        try:
+            inside = place.resolve(strict=True).relative_to(self._root).as_posix()
+        except (OSError, RuntimeError, ValueError):
+            inside = ""
+        file = self._files.get(inside)
+        if file is None:
+            raise Invalid("code-link", path=path, target=printable(os.fspath(place.readlink())))
+        self._size += file.size
+        return TreeFile(path, file.place, file.size, file.executable)
+
+
+def _ignore_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(IGNORE_BYTES).decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return ""
+    except OSError as problem:
+        raise _unreadable(path.name, problem) from None
+
+
+def _content(file: TreeFile) -> Iterator[bytes]:
+    """The bytes of a file, exactly as many as it had when it was looked at."""
+    try:
+        descriptor = os.open(file.place, _READ)
+    except FileNotFoundError:
+        raise Invalid("code-changed", path=file.path) from None
+    except OSError as problem:
+        raise _unreadable(file.path, problem) from None
+    try:
+        left = file.size
+        while chunk := _read(descriptor, file.path):
+            left -= len(chunk)
+            if left < 0:
+                break
+            yield chunk
+        if left:
+            raise Invalid("code-changed", path=file.path)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, path: str) -> bytes:
+    try:
+        return os.read(descriptor, CHUNK)
+    except OSError as problem:
+        raise _unreadable(path, problem) from None
+
+
+def _unreadable(path: str, problem: OSError) -> Invalid:
+    detail = problem.strerror or type(problem).__name__
+    return Invalid("code-unreadable", path=printable(path) or ".", detail=detail)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    return "a device"

@@ -1,0 +1,377 @@
+"""A small HTTP/1.1 client over sockets.
+
+`http.client` brings the e-mail parser along, which costs a third of a command's whole time; this
+one does what the command line needs: keep-alive, bodies with a length or in chunks, streams,
+time-outs, and bounds on everything that the other side sends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+HEAD_BYTES = 64 << 10
+HEADERS = 200
+LINE_BYTES = 16 << 10
+BODY_BYTES = 64 << 20
+BLOCK_BYTES = 64 << 10
+FRESH_S = 2.0
+"""A kept connection that was silent for longer may be closing at the other end."""
+
+CONNECT_S = 10.0
+TIMEOUT_S = 60.0
+
+Headers = Sequence[tuple[str, str]]
+Send = Callable[[bytes], None]
+Writer = Callable[[Send], None]
+"""A body that is not known beforehand: it is handed a function that sends a piece."""
+
+
+class HttpError(Exception):
+    """The exchange did not take place as HTTP says it should."""
+
+
+class Unreachable(HttpError):
+    """No connection could be made: nothing was sent."""
+
+
+class Broken(HttpError):
+    """The connection ended or stalled in the middle; the request may have been carried out."""
+
+
+class Garbled(HttpError):
+    """What answers there does not speak HTTP/1.1, or sends more than anyone needs."""
+
+
+class Connection:
+    """One connection to one server; opened when needed, kept while it can be."""
+
+    def __init__(self, host: str, port: int, *, tls: bool = False, ca: str = "") -> None:
+        self.host = host
+        self.port = port
+        self._tls = tls
+        self._ca = ca
+        self._socket: socket.socket | None = None
+        self._buffer = bytearray()
+        self._response: Response | None = None
+        self._used_at = 0.0
+
+    @property
+    def authority(self) -> str:
+        """The Host header: always with the port, because that is what is signed."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        headers: Headers = (),
+        body: bytes | Writer = b"",
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Response:
+        """Send a request and read the head of its response. `target` is already encoded.
+
+        A kept connection that turns out to be closed is opened again, but only where nothing can
+        have been carried out twice: for GET.
+        """
+        head = _head(method, target, [("Host", self.authority), *headers], body)
+        kept = self._reusable()
+        if not kept:
+            self._open(min(CONNECT_S, timeout_s))
+        try:
+            return self._exchange(method, head, body, timeout_s)
+        except Broken:
+            if not kept or method != "GET":
+                raise
+        self._open(min(CONNECT_S, timeout_s))
+        return self._exchange(method, head, body, timeout_s)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._buffer.clear()
+
+    def _reusable(self) -> bool:
+        done = self._response is None or self._response.reusable
+        fresh = time.monotonic() - self._used_at < FRESH_S
+        return self._socket is not None and done and fresh and not self._buffer
+
+    def _open(self, timeout_s: float) -> None:
+        self.close()
+        try:
+            opened = socket.create_connection((self.host, self.port), timeout_s)
+        except (OSError, UnicodeError) as error:
+            raise Unreachable(_words(error)) from error
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_alive(opened)
+        self._socket = _secured(opened, self.host, self._ca) if self._tls else opened
+
+    def _exchange(
+        self, method: str, head: bytes, body: bytes | Writer, timeout_s: float
+    ) -> Response:
+        opened = self._socket
+        if opened is None:
+            raise Unreachable("not connected")
+        opened.settimeout(timeout_s)
+        try:
+            _send(opened, head, body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it may have answered before it had read everything; see below
+        except OSError as error:
+            self.close()
+            raise Broken(_words(error)) from error
+        try:
+            self._response = Response(self, method)
+        except HttpError:
+            self.close()
+            raise
+        self._used_at = time.monotonic()
+        return self._response
+
+    def receive(self) -> int:
+        """Read what is there into the buffer; 0 = the other side has closed."""
+        if self._socket is None:
+            return 0
+        try:
+            data = self._socket.recv(BLOCK_BYTES)
+        except OSError as error:
+            self.close()
+            raise Broken(_words(error)) from error
+        self._buffer += data
+        self._used_at = time.monotonic()
+        return len(data)
+
+    def take(self, count: int) -> bytes:
+        """Remove at most `count` bytes from the buffer."""
+        data = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return data
+
+    def line(self, limit: int = LINE_BYTES) -> bytes:
+        """Read one line, without its end."""
+        while (end := self._buffer.find(b"\n")) < 0:
+            if len(self._buffer) > limit:
+                raise Garbled(f"a line of more than {limit} bytes")
+            if not self.receive():
+                raise Broken("the connection was closed in the middle of a response")
+        if end > limit:
+            raise Garbled(f"a line of more than {limit} bytes")
+        return self.take(end + 1).rstrip(b"\r\n")
+
+    def pending(self) -> int:
+        """How many bytes wait in the buffer."""
+        return len(self._buffer)
+
+    def patience(self, timeout_s: float | None) -> None:
+        """How long the next read may take; None = for ever."""
+        if self._socket is not None:
+            self._socket.settimeout(timeout_s)
+
+    def readable(self, timeout_s: float) -> bool:
+        """Whether bytes (or the end) are there to be read within `timeout_s`."""
+        if self._buffer or self._socket is None:
+            return True
+        waiting = getattr(self._socket, "pending", None)  # TLS keeps bytes of its own
+        if waiting is not None and waiting():
+            return True
+        return bool(select.select([self._socket], [], [], timeout_s)[0])
+
+
+class Response:
+    """A response whose head has been read."""
+
+    def __init__(self, connection: Connection, method: str) -> None:
+        self._connection = connection
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._read_head()
+        while 100 <= self.status < 200:
+            self._read_head()
+        self._left: int | None = 0
+        self._chunked = False
+        self._ended = False
+        self._frame(method)
+
+    @property
+    def reusable(self) -> bool:
+        """Whether the connection may carry another request."""
+        return self._ended and self.headers.get("connection", "").lower() != "close"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole body has been read."""
+        return self._ended
+
+    def read(self, limit: int = BODY_BYTES) -> bytes:
+        """The whole body; Garbled if it is longer than `limit`."""
+        parts: list[bytes] = []
+        size = 0
+        for part in self.chunks():
+            size += len(part)
+            if size > limit:
+                raise Garbled(f"a body of more than {limit} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    def chunks(self) -> Iterator[bytes]:
+        """The body as it arrives."""
+        while data := self.chunk():
+            yield data
+
+    def chunk(self) -> bytes:
+        """The next bytes of the body, at least one; empty at its end."""
+        if self._ended:
+            return b""
+        if self._chunked and self._left == 0:
+            self._left = self._chunk_size()
+            if self._left == 0:
+                self._trailers()
+                return b""
+        data = self._some()
+        if not data:
+            return b""
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left == 0:
+                self._end_of_part()
+        return data
+
+    def readable(self, timeout_s: float) -> bool:
+        """Whether the next chunk (or the end) can be read within `timeout_s`."""
+        return self._ended or self._connection.readable(timeout_s)
+
+    def patience(self, timeout_s: float | None) -> None:
+        """How long one read may take from now on; None = for ever."""
+        self._connection.patience(timeout_s)
+
+    def close(self) -> None:
+        """Give up the rest of the body, and with it the connection."""
+        if not self._ended:
+            self._connection.close()
+
+    def _read_head(self) -> None:
+        first = self._connection.line()
+        version, _, rest = first.partition(b" ")
+        status = rest[:3]
+        if version not in (b"HTTP/1.1", b"HTTP/1.0") or not status.isdigit() or len(status) != 3:
+            raise Garbled("the answer is not HTTP/1.1")
+        self.status = int(status)
+        self.headers = {"connection": "close"} if version == b"HTTP/1.0" else {}
+        size, count = len(first), 0
+        while line := self._connection.line():
+            size += len(line)
+            count += 1
+            if size > HEAD_BYTES or count > HEADERS:
+                raise Garbled(f"headers of more than {HEAD_BYTES} bytes or {HEADERS} lines")
+            name, colon, value = line.decode("latin-1").partition(":")
+            if not colon or not name or name != name.strip():
+                raise Garbled("a malformed header")
+            key, value = name.lower(), value.strip()
+            self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
+
+    def _frame(self, method: str) -> None:
+        """Where the body ends: RFC 9112, section 6.3."""
+        coding = self.headers.get("transfer-encoding", "").lower()
+        length = self.headers.get("content-length")
+        if method == "HEAD" or self.status in (204, 304):
+            self._ended = True
+        elif coding:
+            if coding != "chunked" or length is not None:
+                raise Garbled("a transfer encoding that was not asked for")
+            self._chunked = True
+        elif length is not None:
+            if not (length.isascii() and length.isdigit() and len(length) < 19):
+                raise Garbled("a malformed Content-Length")
+            self._left = int(length)
+            self._ended = self._left == 0
+        else:
+            self._left = None
+            self.headers["connection"] = "close"
+
+    def _some(self) -> bytes:
+        connection = self._connection
+        if not connection.pending() and not connection.receive():
+            if self._left is not None:
+                raise Broken("the connection was closed in the middle of a response")
+            self._ended = True
+            return b""
+        return connection.take(BLOCK_BYTES if self._left is None else self._left)
+
+    def _chunk_size(self) -> int:
+        size = self._connection.line().partition(b";")[0].strip()
+        if not size or len(size) > 15 or size.strip(b"0123456789abcdefABCDEF"):
+            raise Garbled("a malformed chunk")
+        return int(size, 16)
+
+    def _end_of_part(self) -> None:
+        if not self._chunked:
+            self._ended = True
+        elif self._connection.line():
+            raise Garbled("a malformed chunk")
+
+    def _trailers(self) -> None:
+        for _ in range(HEADERS):
+            if not self._connection.line():
+                self._ended = True
+                return
+        raise Garbled(f"more than {HEADERS} trailers")
+
+
+def _head(method: str, target: str, headers: Headers, body: bytes | Writer) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    if callable(body):
+        lines.append("Transfer-Encoding: chunked")
+    elif body or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(body)}")
+    if any(c < " " or c == "\x7f" for line in lines for c in line):
+        raise ValueError("a control character in a request's head")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _send(opened: socket.socket, head: bytes, body: bytes | Writer) -> None:
+    if not callable(body):
+        opened.sendall(head + body)
+        return
+    opened.sendall(head)
+
+    def send(data: bytes) -> None:
+        if data:
+            opened.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
+
+    body(send)
+    opened.sendall(b"0\r\n\r\n")
+
+
+def _keep_alive(opened: socket.socket) -> None:
+    """Let the kernel notice within half a minute that the other machine is gone."""
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        option = getattr(socket, name, None)
+        if option is not None:
+            opened.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _secured(opened: socket.socket, host: str, ca: str) -> socket.socket:
+    import ssl
+
+    try:
+        context = ssl.create_default_context(cafile=ca or None)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context.wrap_socket(opened, server_hostname=host)
+    except OSError as error:
+        opened.close()
+        raise Unreachable(_words(error)) from error
+
+
+def _words(error: BaseException) -> str:
+    number = getattr(error, "errno", None)
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return os.strerror(number) if isinstance(number, int) and number > 0 else str(error)

@@ -1,0 +1,190 @@
+"""danlu run: submit a job, show its log, end as it ends."""
+
+from __future__ import annotations
+
+import os
+
+from danlu.faces.cli import request, view
+from danlu.faces.cli.attached import attach, detached
+from danlu.faces.cli.client import TOKEN
+from danlu.faces.cli.failure import INTERRUPTED, USAGE, Failure
+from danlu.faces.cli.interrupt import Held
+from danlu.faces.cli.request import Work
+from danlu.faces.cli.session import Session, utf8
+from danlu.faces.cli.table import command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing costs 4 ms at every start
+    from typing import Any
+
+
+def run(
+    session: Session,
+    *,
+    words: tuple[str, ...],
+    file: str | None,
+    detach: bool,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Submit what the words, the options and the file say, and stay with it unless told not to."""
+    if file is not None:
+        body, work = _of_file(session, file, words, options)
+    else:
+        body, work = {}, _of_words(session, words, options)
+    _apply(body, work, options)
+    home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
+    _channels(session, body, home, options)
+    if work.code:
+        _send_code(session, work, body)
+    if dry_run:
+        from danlu.faces.cli.plan import show_plan
+
+        return show_plan(session, session.client().post("jobs", "plan", body=body))
+    job, interrupted = _submit(session, body)
+    if interrupted:
+        detached(session, job)
+        return INTERRUPTED
+    if not detach:
+        return attach(session, job)
+    if session.json:
+        session.put_json(job)
+    else:
+        session.put(job["id"])
+        session.say("detached-next", id=job["id"][: view.ID_CHARS])
+    return 0
+
+
+def _of_words(session: Session, words: tuple[str, ...], options: dict[str, Any]) -> Work:
+    code, no_code = options["code"], options["no_code"]
+    if not words:
+        raise Failure(USAGE, "nothing-to-run")
+    if words[0] == "--":
+        return request.command_work(words[1:], code, no_code=no_code)
+    if no_code:
+        raise Failure(USAGE, "no-code-script")
+    script, args = words[0], list(words[1:])
+    _warn_of_own_options(session, script, args)
+    return request.script_work(script, args, code)
+
+
+def _warn_of_own_options(session: Session, script: str, args: list[str]) -> None:
+    """Options of danlu that stand behind the script go to the script: say so, it may be a slip."""
+    row = command("run")
+    own = {flag for one in (row.options if row else ()) for flag in one.flags if len(flag) > 2}
+    for arg in args:
+        if arg == "--":
+            break
+        flag = arg.partition("=")[0]
+        if flag in own:
+            session.say("option-behind-script", option=flag, script=os.path.basename(script))
+            break
+
+
+def _of_file(
+    session: Session, file: str, words: tuple[str, ...], options: dict[str, Any]
+) -> tuple[dict[str, Any], Work]:
+    from danlu.faces.cli import jobfile
+
+    if words:
+        raise Failure(USAGE, "file-and-words", word=words[0])
+    body = jobfile.read(file)
+    base = jobfile.directory(file)
+    remote = not session.client().endpoint.data
+    for field, obs in jobfile.local_places(body):
+        path = os.path.join(base, os.path.expanduser(obs["obs_url"]))
+        inside = field.startswith("algorithm.inputs")
+        obs["obs_url"] = request.place(path, field, remote=remote, must_exist=inside)
+    algorithm = body.get("algorithm")
+    code = options["code"]
+    if code is None and isinstance(algorithm, dict):
+        given = algorithm.get("code_dir")
+        if isinstance(given, str) and jobfile.is_local(given):
+            code = os.path.join(base, os.path.expanduser(given))
+    name = request.job_name(os.path.basename(file))
+    return body, Work(code=request.code_directory(code) if code else "", name=name)
+
+
+def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
+    """Put what the options say into `body`; what they do not say stays as the file has it."""
+    metadata, algorithm = _object(body, "metadata"), _object(body, "algorithm")
+    if options["name"] is not None or "name" not in metadata:
+        metadata["name"] = utf8(options["name"] or "", "--name") or work.name
+    if options["description"] is not None:
+        metadata["description"] = utf8(options["description"], "--description")
+    if work.boot_file:
+        algorithm["boot_file"] = work.boot_file
+    if work.command:
+        algorithm["command"] = work.command
+    parameters = [*work.parameters, *request.assignments(options["params"], "--param")]
+    _list(algorithm, "parameters").extend(
+        {"name": name, "value": value} for name, value in parameters
+    )
+    _object(algorithm, "environments").update(request.assignments(options["envs"], "--env"))
+    spec, extras = _object(body, "spec"), _object(body, "danlu")
+    resource = _object(spec, "resource")
+    if options["flavor"] is not None:
+        resource["flavor_id"] = utf8(options["flavor"], "--flavor")
+    if options["nodes"] is not None:
+        resource["node_count"] = options["nodes"]
+    if options["priority"] is not None:
+        _object(spec, "schedule_policy")["priority"] = options["priority"]
+    if options["time_limit"] is not None:
+        spec.pop("auto_stop", None)
+        extras["time_limit_s"] = request.duration_s(options["time_limit"], "--time-limit")
+    if options["grace"] is not None:
+        extras["grace_s"] = request.duration_s(options["grace"], "--grace")
+
+
+def _channels(session: Session, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:
+    given = (*options["inputs"], *options["outputs"])
+    remote = bool(given) and not session.client().endpoint.data
+    algorithm = body["algorithm"]
+    for kind, channels in (
+        ("inputs", request.inputs(options["inputs"], remote=remote)),
+        ("outputs", request.outputs(options["outputs"], home, remote=remote)),
+    ):
+        named = {channel["name"] for channel in channels}
+        kept = [one for one in _list(algorithm, kind) if _name(one) not in named]
+        algorithm[kind] = [*kept, *channels]
+    if options["prefetch"]:
+        for one in algorithm["outputs"]:
+            one["prefetch_to_local"] = True
+
+
+def _send_code(session: Session, work: Work, body: dict[str, Any]) -> None:
+    from danlu.faces.cli.upload import upload
+
+    algorithm = body["algorithm"]
+    algorithm["code_dir"] = upload(session, work.code)
+    if "command" in algorithm and "working_dir" not in algorithm:
+        # A command begins where a script would: in its code.
+        name = algorithm["code_dir"].rstrip("/").rpartition("/")[2]
+        algorithm["working_dir"] = f"{request.CODE_ROOT}/{name}"
+
+
+def _submit(session: Session, body: dict[str, Any]) -> tuple[Any, bool]:
+    """The job, and whether Ctrl-C was pressed meanwhile: the answer says what was made."""
+    token = {TOKEN: os.urandom(16).hex()}
+    client = session.client()
+    with Held() as held:
+        job = client.post("jobs", body=body, headers=token)
+    return job, held.pressed
+
+
+def _object(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    value = parent.setdefault(key, {})
+    if not isinstance(value, dict):
+        raise Failure(USAGE, "field-not-object", field=key)
+    return value
+
+
+def _list(parent: dict[str, Any], key: str) -> list[Any]:
+    value = parent.setdefault(key, [])
+    if not isinstance(value, list):
+        raise Failure(USAGE, "field-not-list", field=key)
+    return value
+
+
+def _name(channel: Any) -> object:
+    return channel.get("name") if isinstance(channel, dict) else None

@@ -1,0 +1,231 @@
+"""Commands, options and arguments as data.
+
+Click's commands (`app.py`), the quick reader (`quick.py`), completion, the packaged help and the
+documents' completeness check all come from this table. Help texts stand in `texts/options.py`
+under `<command>`, `<command>.<option>` and, for options that several commands share, `.<option>`.
+"""
+
+from __future__ import annotations
+
+TEXT, NUMBER, FLAG, SWITCH = "text", "number", "flag", "switch"
+"""Kinds of options. A switch is on, off (its second flag) or not given."""
+
+
+class Option:
+    """One option. `flags` are its spellings; `off` those that switch it off."""
+
+    __slots__ = ("bounds", "choices", "flags", "key", "kind", "many", "metavar", "off")
+
+    def __init__(
+        self,
+        key: str,
+        *flags: str,
+        kind: str = TEXT,
+        metavar: str = "",
+        many: bool = False,
+        choices: tuple[str, ...] = (),
+        bounds: tuple[int, int] = (0, 2**53),
+        off: tuple[str, ...] = (),
+    ) -> None:
+        self.key = key
+        self.flags = flags
+        self.kind = kind
+        self.metavar = metavar
+        self.many = many
+        self.choices = choices
+        self.bounds = bounds
+        self.off = off
+
+    @property
+    def default(self) -> object:
+        """The value of an option that is not given."""
+        if self.many:
+            return ()
+        return False if self.kind == FLAG else None
+
+
+class Argument:
+    """A positional argument. `most` = how many are taken, None = all that follow."""
+
+    __slots__ = ("choices", "completes", "key", "least", "metavar", "most")
+
+    def __init__(
+        self,
+        key: str,
+        metavar: str,
+        *,
+        least: int = 1,
+        most: int | None = 1,
+        completes: str = "",
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        self.key = key
+        self.metavar = metavar
+        self.least = least
+        self.most = most
+        self.completes = completes
+        self.choices = choices
+
+
+class Command:
+    """One command. `handler` is imported when the command runs."""
+
+    __slots__ = ("arguments", "group", "handler", "name", "options", "passes_on")
+
+    def __init__(
+        self,
+        group: str,
+        name: str,
+        handler: str,
+        options: tuple[Option, ...] = (),
+        arguments: tuple[Argument, ...] = (),
+        *,
+        passes_on: bool = False,
+    ) -> None:
+        self.group = group
+        self.name = name
+        self.handler = handler
+        self.options = options
+        self.arguments = arguments
+        self.passes_on = passes_on
+        """Whether everything behind the first argument belongs to somebody else."""
+
+
+COMMON = (
+    Option("data", "--data", metavar="DIR"),
+    Option("server", "--server", metavar="URL|NAME"),
+    Option("json", "--json", kind=FLAG),
+    Option("quiet", "-q", "--quiet", kind=FLAG),
+    Option("lang", "--lang", metavar="zh|en", choices=("zh", "en")),
+    Option("color", "--color", kind=SWITCH, off=("--no-color",)),
+    Option("debug", "--debug", kind=FLAG),
+)
+"""Options of every command; they may also stand before it."""
+
+JOB = Argument("job", "JOB", completes="jobs")
+JOBS = Argument("jobs", "JOB...", most=None, completes="jobs")
+
+STATES = (
+    "queued", "placed", "launching", "running", "stopping", "collecting",
+    "succeeded", "failed", "cancelled", "lost",
+)  # fmt: skip
+"""The states of `model/attempt.py`, which is too slow to import for a list of names."""
+
+_HOME = "danlu.faces.cli"
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "jobs",
+        "run",
+        f"{_HOME}.run:run",
+        (
+            Option("file", "-f", "--file", metavar="FILE"),
+            Option("name", "--name", metavar="NAME"),
+            Option("flavor", "--flavor", metavar="ID"),
+            Option("nodes", "--nodes", kind=NUMBER, metavar="N", bounds=(1, 1024)),
+            Option("inputs", "--input", metavar="NAME=PATH", many=True),
+            Option("outputs", "--output", metavar="NAME[=PATH]", many=True),
+            Option("prefetch", "--prefetch", kind=FLAG),
+            Option("params", "--param", metavar="NAME=VALUE", many=True),
+            Option("envs", "--env", metavar="NAME=VALUE", many=True),
+            Option("code", "--code", metavar="DIR"),
+            Option("no_code", "--no-code", kind=FLAG),
+            Option("priority", "--priority", kind=NUMBER, metavar="1-3", bounds=(1, 3)),
+            Option("time_limit", "--time-limit", metavar="TIME"),
+            Option("grace", "--grace", metavar="TIME"),
+            Option("description", "--description", metavar="TEXT"),
+            Option("detach", "-d", "--detach", kind=FLAG),
+            Option("dry_run", "--dry-run", kind=FLAG),
+        ),
+        (Argument("words", "SCRIPT [ARGS]...", least=0, most=None),),
+        passes_on=True,
+    ),
+    Command(
+        "jobs",
+        "ps",
+        f"{_HOME}.ps:ps",
+        (
+            Option("every", "-a", "--all", kind=FLAG),
+            Option("state", "--state", metavar="STATE[,STATE]"),
+            Option("name", "--name", metavar="NAME"),
+            Option("count", "-n", kind=NUMBER, metavar="N", bounds=(1, 100_000)),
+        ),
+    ),
+    Command("jobs", "show", f"{_HOME}.show:show", (), (JOB,)),
+    Command(
+        "jobs",
+        "logs",
+        f"{_HOME}.logs:logs",
+        (
+            Option("follow", "-f", "--follow", kind=FLAG),
+            Option("task", "--task", metavar="TASK"),
+            Option("tail", "--tail", kind=NUMBER, metavar="N", bounds=(0, 2**40)),
+            Option("grep", "--grep", metavar="PATTERN"),
+        ),
+        (JOB,),
+    ),
+    Command(
+        "jobs",
+        "events",
+        f"{_HOME}.events:events",
+        (Option("count", "-n", kind=NUMBER, metavar="N", bounds=(1, 2**40)),),
+        (JOB,),
+    ),
+    Command("jobs", "why", f"{_HOME}.why:why", (), (JOB,)),
+    Command("jobs", "stop", f"{_HOME}.stop:stop", (Option("wait", "--wait", kind=FLAG),), (JOBS,)),
+    Command(
+        "jobs",
+        "rm",
+        f"{_HOME}.rm:rm",
+        (Option("stop", "--stop", kind=FLAG), Option("yes", "-y", "--yes", kind=FLAG)),
+        (JOBS,),
+    ),
+    Command("jobs", "flavors", f"{_HOME}.flavors:flavors"),
+    Command(
+        "server",
+        "up",
+        f"{_HOME}.up:up",
+        (
+            Option("host", "--host", metavar="ADDRESS"),
+            Option("port", "--port", kind=NUMBER, metavar="N", bounds=(0, 65_535)),
+        ),
+    ),
+    Command("server", "down", f"{_HOME}.down:down"),
+    Command("server", "status", f"{_HOME}.status:status"),
+    Command(
+        "server",
+        "serve",
+        f"{_HOME}.serve:serve",
+        (
+            Option("host", "--host", metavar="ADDRESS"),
+            Option("port", "--port", kind=NUMBER, metavar="N", bounds=(0, 65_535)),
+            Option("ready_file", "--ready-file", metavar="FILE"),
+            Option("tls_cert", "--tls-cert", metavar="FILE"),
+            Option("tls_key", "--tls-key", metavar="FILE"),
+            Option("insecure_bind", "--insecure-bind", kind=FLAG),
+            Option("default_environment", "--default-environment", metavar="DIR"),
+            Option(
+                "log_level",
+                "--log-level",
+                metavar="debug|info|warning|error",
+                choices=("debug", "info", "warning", "error"),
+            ),
+        ),
+    ),
+    Command("machine", "doctor", f"{_HOME}.doctor:doctor"),
+    Command("machine", "config", f"{_HOME}.config:config"),
+    Command(
+        "machine",
+        "completion",
+        f"{_HOME}.completion:completion",
+        (),
+        (Argument("shell", "SHELL", choices=("bash", "zsh", "fish")),),
+    ),
+)
+
+GROUPS = ("jobs", "server", "machine")
+
+
+def command(name: str) -> Command | None:
+    """The command of that name."""
+    return next((one for one in COMMANDS if one.name == name), None)

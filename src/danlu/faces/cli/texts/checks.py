@@ -1,0 +1,179 @@
+"""What `danlu doctor` says: names of checks, what was found, and what to do about it."""
+
+from __future__ import annotations
+
+CHECKS: dict[str, tuple[str, str]] = {
+    # names
+    "name.system": ("system", "系统"),
+    "name.python": ("python", "Python"),
+    "name.environment": ("job environment", "作业环境"),
+    "name.torch": ("torch", "torch"),
+    "name.driver": ("NVIDIA driver", "NVIDIA 驱动"),
+    "name.cuda": ("driver and CUDA", "驱动与 CUDA"),
+    "name.gpus": ("GPUs", "GPU"),
+    "name.cpus": ("CPUs", "CPU"),
+    "name.memory": ("memory", "内存"),
+    "name.limits": ("limits", "资源限制"),
+    "name.shm": ("shared memory", "共享内存"),
+    "name.data": ("data directory", "数据目录"),
+    "name.disk": ("disk", "磁盘"),
+    "name.clock": ("clock", "时钟"),
+    "name.cgroup": ("cgroup", "cgroup"),
+    "name.namespaces": ("user namespaces", "用户命名空间"),
+    "name.locale": ("locale", "区域设置"),
+    "name.server": ("server", "服务器"),
+    "name.port": ("port", "端口"),
+    # found
+    "plain": ("{found}", "{found}"),
+    "system.kernel": ("Linux {release}", "Linux {release}"),
+    "system.old": (
+        "Linux {release} has no pidfd; the server needs kernel 5.3 or newer",
+        "Linux {release} 不支持 pidfd；服务器需要 5.3 或更新的内核",
+    ),
+    "system.other": (
+        "{system}: clients work here, the server needs Linux",
+        "{system}：可运行客户端，服务器需要 Linux",
+    ),
+    "environment.missing": (
+        (
+            "{path} has no Python; set default_environment, or run: danlu serve --default-environment"
+            " DIR"
+        ),
+        "{path} 中没有 Python；请设置 default_environment，或执行 danlu serve --default-environment DIR",
+    ),
+    "environment.broken": (
+        "{path} does not start: {detail}",
+        "{path} 无法启动：{detail}",
+    ),
+    "torch.missing": (
+        "not installed in {path}; jobs that import it will fail: {path} -m pip install torch",
+        "{path} 中未安装；需要它的作业会失败：{path} -m pip install torch",
+    ),
+    "torch.cpu": ("{version}, a CPU build", "{version}，CPU 版"),
+    "torch.cuda": ("{version}, built for CUDA {cuda}", "{version}，基于 CUDA {cuda}"),
+    "driver.none": ("none, and no NVIDIA GPU was found", "无，也未发现 NVIDIA GPU"),
+    "driver.missing": (
+        "none, but {count} NVIDIA device(s) are on the bus; install the driver",
+        "无，但总线上有 {count} 个 NVIDIA 设备；请安装驱动",
+    ),
+    "cuda.none": ("not needed: no driver", "不需要：没有驱动"),
+    "cuda.fits": (
+        "driver {driver} serves CUDA {cuda}",
+        "驱动 {driver} 支持 CUDA {cuda}",
+    ),
+    "cuda.old": (
+        (
+            "driver {driver} is too old for torch's CUDA {cuda}, which needs {needs} or newer; update"
+            " the driver, or install a torch built for an older CUDA"
+        ),
+        (
+            "驱动 {driver} 对 torch 的 CUDA {cuda} 而言过旧，需要 {needs} 或更新；请升级驱动，或安装基于较旧"
+            " CUDA 的 torch"
+        ),
+    ),
+    "cuda.cpu-build": (
+        (
+            "driver {driver} is there, but torch {version} is a CPU build and will not use the GPU;"
+            " install a CUDA build"
+        ),
+        "已有驱动 {driver}，但 torch {version} 是 CPU 版，不会使用 GPU；请安装 CUDA 版",
+    ),
+    "cuda.unavailable": (
+        (
+            "driver {driver} and CUDA {cuda} fit, yet torch sees no GPU; look at dmesg, and at"
+            " CUDA_VISIBLE_DEVICES"
+        ),
+        "驱动 {driver} 与 CUDA {cuda} 匹配，但 torch 看不到 GPU；请检查 dmesg 和 CUDA_VISIBLE_DEVICES",
+    ),
+    "cuda.unknown": (
+        "driver {driver}; torch could not be asked",
+        "驱动 {driver}；无法查询 torch",
+    ),
+    "gpus.none": ("none; jobs run on CPUs", "无；作业将在 CPU 上运行"),
+    "cpus.found": ("{usable} usable of {all}", "共 {all} 个，可用 {usable} 个"),
+    "memory.found": ("{total}, {free} available", "共 {total}，可用 {free}"),
+    "memory.low": (
+        "{total}, only {free} available; end something, or jobs will be killed",
+        "共 {total}，仅 {free} 可用；请释放内存，否则作业可能被终止",
+    ),
+    "limits.found": (
+        "{files} open files, {processes} processes",
+        "打开文件 {files}，进程 {processes}",
+    ),
+    "limits.low": (
+        "{files} open files, {processes} processes; raise them with ulimit -n 65536 and -u",
+        "打开文件 {files}，进程 {processes}；请用 ulimit -n 65536 和 -u 提高",
+    ),
+    "shm.missing": ("not there; DataLoader workers need it", "不存在；DataLoader 的工作进程需要它"),
+    "shm.small": (
+        (
+            "{size}; DataLoader workers may end with a bus error: in a container give --shm-size=8g,"
+            " elsewhere mount -o remount,size=50% /dev/shm"
+        ),
+        (
+            "{size}；DataLoader 的工作进程可能因总线错误退出：容器请加 --shm-size=8g，否则执行"
+            " mount -o remount,size=50% /dev/shm"
+        ),
+    ),
+    "data.new": ("{path} will be made", "{path} 将在启动时创建"),
+    "data.unwritable": (
+        "{path} cannot be written by this user; give another --data",
+        "当前用户无法写入 {path}；请更换 --data",
+    ),
+    "data.open": (
+        "{path} can be read by others and holds keys: chmod 700 {path}",
+        "{path} 含有密钥但可被他人读取：chmod 700 {path}",
+    ),
+    "data.network": (
+        "{path} lies on {kind}; SQLite may lose data there: choose a local disk",
+        "{path} 位于 {kind} 上，SQLite 可能丢失数据；请改用本地磁盘",
+    ),
+    "disk.found": (
+        "{free} free of {total}, {inodes} free inodes",
+        "共 {total}，空闲 {free}，空闲 inode {inodes}",
+    ),
+    "disk.low": (
+        "{free} free of {total}, {inodes} free inodes; free some space, or choose another --data",
+        "共 {total}，空闲 {free}，空闲 inode {inodes}；请释放空间或更换 --data",
+    ),
+    "clock.behind": (
+        "{now} is before {newest}, when {file} was written; set the clock",
+        "{now} 早于 {file} 的写入时间 {newest}；请校准时钟",
+    ),
+    "cgroup.v2": ("version 2, writable", "第 2 版，可写"),
+    "cgroup.v2-readonly": (
+        "version 2, not writable: limits on memory and CPU are reserved, not enforced",
+        "第 2 版，不可写：只预留内存和 CPU，不强制限制",
+    ),
+    "cgroup.v1": (
+        "version 1: limits on memory and CPU are reserved, not enforced",
+        "第 1 版：只预留内存和 CPU，不强制限制",
+    ),
+    "cgroup.none": ("none", "无"),
+    "namespaces.yes": ("allowed", "允许"),
+    "namespaces.no": (
+        "not allowed ({setting} is {value}); containers without root will need them",
+        "不允许（{setting} 为 {value}）；无 root 运行容器时需要",
+    ),
+    "locale.found": ("{encoding}", "{encoding}"),
+    "locale.other": (
+        "file names are read as {encoding}; set LANG=C.UTF-8",
+        "文件名按 {encoding} 解码；请设置 LANG=C.UTF-8",
+    ),
+    "server.up": ("version {version} at {api}", "版本 {version}，地址 {api}"),
+    "server.down": ("not running; danlu up starts it", "未运行；可用 danlu up 启动"),
+    "server.silent": (
+        "does not answer at {api}: {detail}",
+        "{api} 没有响应：{detail}",
+    ),
+    "server.version": (
+        "version {version} at {api}, this program is {own}; restart it: danlu down, danlu up",
+        "版本 {version}，地址 {api}，而本程序为 {own}；请重启：danlu down、danlu up",
+    ),
+    "port.free": ("{port} is free", "{port} 空闲"),
+    "port.own": ("{port} is the server's", "{port} 由服务器使用"),
+    "port.taken": (
+        "{port} is taken by another program; danlu up will take a free one (or give --port)",
+        "{port} 被其他程序占用；danlu up 会改用空闲端口（也可用 --port 指定）",
+    ),
+}

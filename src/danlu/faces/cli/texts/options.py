@@ -1,0 +1,203 @@
+"""Help texts: a command under its name, an option under `<command>.<option>` or `.<option>`."""
+
+from __future__ import annotations
+
+OPTIONS: dict[str, tuple[str, str]] = {
+    # the program
+    "": (
+        "Danlu trains models on your own machines and speaks ModelArts' API.",
+        "丹炉：在自己的机器上训练模型，兼容 ModelArts API。",
+    ),
+    "epilog": (
+        "Try: danlu run train.py",
+        "试一试：danlu run train.py",
+    ),
+    "group.jobs": ("Jobs:", "作业："),
+    "group.server": ("Server:", "服务器："),
+    "group.machine": ("This machine:", "本机："),
+    "heading.usage": ("Usage: ", "用法："),
+    "heading.options": ("Options:", "选项："),
+    "heading.common": ("Common options:", "通用选项："),
+    # common options
+    ".help": ("Show this text.", "显示本帮助。"),
+    ".version": ("Show the version.", "显示版本。"),
+    ".data": (
+        "The directory of the local server's data (DANLU_DATA).",
+        "本地服务器的数据目录（DANLU_DATA）。",
+    ),
+    ".server": (
+        (
+            "Another server: its URL, or its name in servers.json (DANLU_SERVER). Keys come from"
+            " DANLU_ACCESS_KEY and DANLU_SECRET_KEY or from that file."
+        ),
+        (
+            "其他服务器：URL，或 servers.json 中的名称（DANLU_SERVER）。密钥取自 DANLU_ACCESS_KEY 和"
+            " DANLU_SECRET_KEY，或该文件。"
+        ),
+    ),
+    ".json": ("Print JSON.", "输出 JSON。"),
+    ".quiet": ("Print only what was asked for; of jobs, only ids.", "只输出结果；作业只输出 ID。"),
+    ".lang": ("Language of texts; by default the locale's.", "文本语言；默认取自区域设置。"),
+    ".color": (
+        "Colour always, or never; by default on a terminal.",
+        "始终或从不使用颜色；默认仅在终端中使用。",
+    ),
+    ".debug": ("Trace requests and errors to stderr.", "将请求和错误的细节输出到 stderr。"),
+    # jobs
+    "run": (
+        (
+            "Run a script or a command as a job.\n\n"
+            "danlu run [OPTIONS] SCRIPT [ARGS]...  runs a Python script of your code; what follows it"
+            " is handed to it unchanged, so options of danlu stand before it. Its directory is sent"
+            " along.\n\n"
+            "danlu run [OPTIONS] -- COMMAND [ARGS]...  runs a command in a copy of the current"
+            " directory; a single word is a shell line.\n\n"
+            "danlu run [OPTIONS] -f FILE  runs the job that a YAML or JSON file describes in"
+            " ModelArts' words.\n\n"
+            "The log is shown until the job ends, and the exit status is the job's. Ctrl-C leaves the"
+            " job running."
+        ),
+        (
+            "将脚本或命令作为作业运行。\n\n"
+            "danlu run [选项] 脚本 [参数]...  运行 Python 脚本；其后的内容原样传给脚本，因此 danlu"
+            " 的选项要写在脚本之前。脚本所在目录会一并上传。\n\n"
+            "danlu run [选项] -- 命令 [参数]...  在当前目录的副本中运行命令；只有一个词时按 shell"
+            " 命令行处理。\n\n"
+            "danlu run [选项] -f 文件  运行以 ModelArts 字段描述作业的 YAML 或 JSON 文件。\n\n"
+            "日志会一直显示到作业结束，退出码即作业的退出码。按 Ctrl-C 后作业继续运行。"
+        ),
+    ),
+    "run.short": ("Run a script or a command as a job.", "将脚本或命令作为作业运行。"),
+    "run.file": (
+        "A YAML or JSON file with ModelArts' create body; other options change it.",
+        "含 ModelArts 创建请求体的 YAML 或 JSON 文件；其他选项会覆盖其内容。",
+    ),
+    "run.name": (
+        "The job's name: letters, digits, '-' and '_' (default: the script's).",
+        "作业名称：字母、数字、“-”和“_”（默认取脚本名）。",
+    ),
+    "run.flavor": (
+        "The machine shape of each task; danlu flavors lists them.",
+        "每个任务的规格；可用 danlu flavors 查看。",
+    ),
+    "run.nodes": ("How many tasks run side by side.", "并行运行的任务数。"),
+    "run.inputs": (
+        "Data for the script, as --NAME=<directory>: a path of this machine or obs://bucket/key/.",
+        "脚本的输入数据，以 --NAME=<目录> 传入：本机路径或 obs://bucket/key/。",
+    ),
+    "run.outputs": (
+        (
+            "A directory that is kept, as --NAME=<directory>; without PATH it is kept under"
+            " obs://danlu/jobs/."
+        ),
+        "要保存的输出目录，以 --NAME=<目录> 传入；不写 PATH 时保存在 obs://danlu/jobs/ 下。",
+    ),
+    "run.prefetch": (
+        "Bring what the outputs hold already before the start, to resume from it.",
+        "启动前先取回输出目录中已有的内容，以便续训。",
+    ),
+    "run.params": (
+        "A hyper-parameter, as --NAME=VALUE behind the script's own arguments.",
+        "超参，以 --NAME=VALUE 追加在脚本参数之后。",
+    ),
+    "run.envs": ("An environment variable.", "环境变量。"),
+    "run.code": (
+        "The directory to send along (default: the script's, or the current one).",
+        "要上传的代码目录（默认为脚本所在目录或当前目录）。",
+    ),
+    "run.no_code": ("Send no code along with a command.", "运行命令时不上传代码。"),
+    "run.priority": ("3 goes before 1.", "3 优先于 1。"),
+    "run.time_limit": (
+        "Stop the job after this time: 90s, 30m, 2h, 1d (a number alone is seconds).",
+        "超过该时间后停止作业：90s、30m、2h、1d（纯数字为秒）。",
+    ),
+    "run.grace": (
+        "Time between SIGTERM and SIGKILL when the job is stopped (default 30s).",
+        "停止作业时 SIGTERM 与 SIGKILL 之间的时间（默认 30s）。",
+    ),
+    "run.description": ("A sentence to go with the job.", "作业描述。"),
+    "run.detach": (
+        "Print the job's id and leave; do not show the log.",
+        "输出作业 ID 后立即返回，不显示日志。",
+    ),
+    "run.dry_run": (
+        "Show what would run, with its arguments, environment and paths; start nothing.",
+        "只显示将要运行的命令、参数、环境变量和路径，不实际启动。",
+    ),
+    "ps": (
+        "List jobs: those that are live, and those that ended in the last day.",
+        "列出作业：运行中的，以及最近一天内结束的。",
+    ),
+    "ps.every": ("All jobs, however old.", "列出全部作业。"),
+    "ps.state": ("Only jobs in these states.", "仅列出处于这些状态的作业。"),
+    "ps.name": ("Only jobs of this name.", "仅列出该名称的作业。"),
+    "ps.count": (
+        "At most N jobs, the latest first (default 20).",
+        "最多列出 N 个，最新的在前（默认 20）。",
+    ),
+    "show": ("Show everything about a job.", "显示作业的全部信息。"),
+    "logs": ("Print a job's log.", "输出作业日志。"),
+    "logs.follow": ("Go on until the job has ended.", "持续输出，直到作业结束。"),
+    "logs.task": (
+        "Of a job with several tasks, which one (default worker-0).",
+        "多任务作业中的任务名（默认 worker-0）。",
+    ),
+    "logs.tail": ("Begin with the last N lines.", "从最后 N 行开始。"),
+    "logs.grep": (
+        "Only lines in which this regular expression is found.",
+        "仅输出匹配该正则表达式的行。",
+    ),
+    "events": ("Show what happened to a job.", "显示作业的事件。"),
+    "events.count": ("Only the last N events.", "仅显示最后 N 条。"),
+    "why": ("Say why a job waits, or how it ended.", "说明作业为何等待或如何结束。"),
+    "stop": (
+        "Stop jobs: SIGTERM, time to save, SIGKILL.",
+        "停止作业：SIGTERM，留出保存时间，再 SIGKILL。",
+    ),
+    "stop.wait": ("Return when they have ended.", "等待其结束后返回。"),
+    "rm": (
+        "Delete jobs that have ended, with their logs. Outputs stay.",
+        "删除已结束的作业及其日志。输出会保留。",
+    ),
+    "rm.stop": ("Stop them first if they are live.", "若仍在运行则先停止。"),
+    "rm.yes": ("Do not ask.", "不再询问。"),
+    "flavors": ("List the machine shapes that jobs can ask for.", "列出作业可用的规格。"),
+    # the server
+    "up": ("Start the local server in the background.", "在后台启动本地服务器。"),
+    "down": ("Stop the local server; jobs go on.", "停止本地服务器；作业继续运行。"),
+    "status": ("Show how the server is.", "显示服务器状态。"),
+    "serve": ("Run the server in the foreground.", "在前台运行服务器。"),
+    ".host": (
+        "The address to listen on (default 127.0.0.1).",
+        "监听地址（默认 127.0.0.1）。",
+    ),
+    ".port": ("The port to listen on; 0 takes a free one.", "监听端口；0 表示任取空闲端口。"),
+    "serve.ready_file": (
+        "Where to write address and keys once ready (default: server.json in the data directory).",
+        "就绪后写入地址和密钥的文件（默认为数据目录下的 server.json）。",
+    ),
+    "serve.tls_cert": ("PEM file of the certificate chain.", "证书链 PEM 文件。"),
+    "serve.tls_key": ("PEM file of the private key.", "私钥 PEM 文件。"),
+    "serve.insecure_bind": (
+        "Listen beyond loopback without TLS, because a proxy in front does TLS.",
+        "在没有 TLS 的情况下监听非回环地址（由前置代理负责 TLS）。",
+    ),
+    "serve.default_environment": (
+        "The Python environment of jobs that name none.",
+        "未指定环境的作业所用的 Python 环境目录。",
+    ),
+    "serve.log_level": ("How much the server logs.", "服务器日志级别。"),
+    # this machine
+    "doctor": (
+        "Check this machine: driver, CUDA, torch, memory, disk, server.",
+        "检查本机：驱动、CUDA 与 torch、内存、磁盘、服务器。",
+    ),
+    "config": (
+        "List the settings of the local server and their sources.",
+        "列出本地服务器的全部设置、取值及来源。",
+    ),
+    "completion": (
+        "Print the script that completes commands and job ids in a shell.",
+        "输出用于补全命令和作业 ID 的 shell 脚本。",
+    ),
+}

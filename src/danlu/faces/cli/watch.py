@@ -1,0 +1,117 @@
+"""Shows a task's log as it grows, over restarts of the server, to its very end."""
+
+from __future__ import annotations
+
+import time
+
+from danlu.faces.cli import view
+from danlu.faces.cli.client import Client
+from danlu.faces.cli.failure import RETRY, Failure
+from danlu.faces.cli.http import HttpError, Response
+from danlu.faces.cli.session import Session
+from danlu.faces.cli.texts import printable
+from danlu.faces.cli.waiting import PATIENCE_S
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing costs 4 ms at every start
+    from typing import Any
+
+    from danlu.faces.cli.sinks import Sink
+
+FIRST_PAUSE_S = 0.05
+QUIET_S = 0.4
+"""Nothing is said of a wait that is shorter."""
+LOOK_S = 2.0
+"""How often a waiting job is looked at again."""
+
+
+class Watch:
+    """One task's log from `offset` on, which is always the absolute number of bytes shown."""
+
+    def __init__(self, session: Session, job: Any, task: str, sink: Sink, offset: int = 0) -> None:
+        self.session = session
+        self.job = job
+        self.task = task
+        self.sink = sink
+        self.offset = offset
+        self._client: Client = session.client().twin()
+        self._looked_at = 0.0
+        self._said = ""
+        self._away_since: float | None = None
+
+    def follow(self) -> None:
+        """Hand every byte to the sink, until the task has ended and is drained."""
+        pause = FIRST_PAUSE_S
+        while True:
+            before = self.offset
+            try:
+                self._pump(self._open())
+                break
+            except (HttpError, Failure) as error:
+                self._lost(error)
+            pause = FIRST_PAUSE_S if self.offset > before else min(2.0, pause * 2)
+            time.sleep(pause)
+        self.sink.end()
+
+    def _open(self) -> Response:
+        path = ("jobs", self.job["id"], "tasks", self.task, "log")
+        query = {"offset": self.offset, "follow": 1}
+        accept = {"Accept": "application/octet-stream"}
+        response = self._client.send("GET", path, query, headers=accept)
+        response.patience(None)
+        if self._away_since is not None:
+            self.session.say("server-back")
+            self._away_since = None
+        return response
+
+    def _pump(self, response: Response) -> None:
+        while True:
+            if not response.readable(QUIET_S):
+                self._idle()
+                continue
+            data = response.chunk()
+            if not data:
+                return
+            self.session.terminal.wipe()
+            self.sink.write(data)
+            self.offset += len(data)
+
+    def _lost(self, error: HttpError | Failure) -> None:
+        """Go on after a lost connection for a while; raise what will not get better."""
+        if isinstance(error, Failure) and error.exit_status != RETRY:
+            raise error
+        now = time.monotonic()
+        self._away_since = self._away_since or now
+        away = now - self._away_since
+        if away > PATIENCE_S:
+            raise Failure(RETRY, "server-gone", id=self.job["id"][: view.ID_CHARS])
+        if away > 1:
+            self._say_once("server-away-watching")
+
+    def _idle(self) -> None:
+        """Nothing came for a moment: say why, as long as the job has not begun."""
+        now = time.monotonic()
+        if self.offset or self.session.quiet or now - self._looked_at < LOOK_S:
+            return
+        if self._looked_at and self.job["state"] not in view.WAITING:
+            return
+        self._looked_at = now
+        try:
+            self.job = self.session.get("jobs", self.job["id"])
+        except Failure:
+            return  # the stream will notice by itself
+        sentence = view.why(self.job) if self.job["state"] in view.WAITING else ""
+        if not sentence:
+            self.session.terminal.wipe()
+            return
+        line = self.session.text("waiting", why="\0").replace("\0", printable(sentence))
+        if self.session.terminal.err_tty:
+            self.session.terminal.status(f"danlu: {line}")
+        elif not self._said:
+            self._said = line
+            self.session.terminal.say(f"danlu: {line}")
+
+    def _say_once(self, key: str) -> None:
+        if self._said != key:
+            self._said = key
+            self.session.say(key)

@@ -1,0 +1,1 @@
+"""The HTTP face: ModelArts' API, IAM, and Danlu's own extras."""

@@ -1,0 +1,229 @@
+"""ModelArts' calls on training jobs: create, list, show, stop, delete, describe."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import FastAPI
+
+from danlu.faces.http.call import Call
+from danlu.faces.http.gate import Access, Rule
+from danlu.faces.http.reply import Answer, empty_reply, json_reply
+from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.server import Server
+from danlu.flow.delete import delete
+from danlu.flow.stop import want_stop
+from danlu.flow.submit import submit
+from danlu.model.attempt import Attempt
+from danlu.model.errors import Missing
+from danlu.model.job import JobView
+from danlu.ports.records import Filter, JobQuery, Submitted
+from danlu.wire import modelarts_training as wire
+from danlu.wire import modelarts_training_fields as fields
+from danlu.wire import modelarts_training_reply as replies
+
+JOBS = "/v2/{project_id}/training-jobs"
+JOB = f"{JOBS}/{{training_job_id}}"
+
+CLIENT_TOKEN = "x-client-token"  # noqa: S105 -- the name of a header
+
+
+def register(app: FastAPI) -> None:
+    """The routes of this file, the busiest first: paths are matched in order."""
+    shown = {200: replies.JOB_SCHEMA}
+    language = Parameter("X-Language", about="zh-cn or en-us", place="header")
+    token = Parameter(
+        "X-Client-Token",
+        {"type": "string", "maxLength": 128},
+        "the same token gives the same job again",
+        "header",
+    )
+    route(
+        app,
+        "GET",
+        JOB,
+        show_training_job_details,
+        rule=_rule("get"),
+        about=Describe("Show a job", shown, parameters=(language,)),
+    )
+    route(
+        app,
+        "POST",
+        JOBS,
+        create_training_job,
+        rule=_rule("create", writes=True),
+        about=Describe(
+            "Create a job",
+            {201: replies.JOB_SCHEMA, 200: replies.JOB_SCHEMA},
+            body=fields.JOB.schema(),
+            parameters=(token, language),
+            errors=(400, 404, 409, 429),
+        ),
+    )
+    route(
+        app,
+        "POST",
+        "/v2/{project_id}/training-job-searches",
+        list_training_jobs,
+        rule=_rule("list"),
+        about=Describe(
+            "List jobs", {200: replies.JOBS_SCHEMA}, body=fields.SEARCH.schema(), errors=(400,)
+        ),
+    )
+    route(
+        app,
+        "POST",
+        f"{JOB}/actions",
+        stop_training_job,
+        rule=_rule("update", writes=True),
+        about=Describe(
+            "Stop a job",
+            {202: replies.JOB_SCHEMA},
+            body=fields.ACTION.schema(),
+            errors=(400, 404, 409),
+        ),
+    )
+    route(
+        app,
+        "DELETE",
+        JOB,
+        delete_training_job,
+        rule=_rule("delete", writes=True),
+        about=Describe("Delete a job that has ended", {202: None}, errors=(400, 404, 409)),
+    )
+    route(
+        app,
+        "PUT",
+        JOB,
+        change_training_job_description,
+        rule=_rule("update", writes=True),
+        about=Describe("Change a job's description", shown, body=fields.UPDATE.schema()),
+    )
+    route(
+        app,
+        "GET",
+        f"{JOB}/tasks",
+        list_training_job_tasks,
+        rule=_rule("get"),
+        about=Describe(
+            "List a job's tasks",
+            {200: replies.TASKS_SCHEMA},
+            parameters=(Parameter("schedule_count", {"type": "integer", "minimum": 0}),),
+        ),
+    )
+
+
+def _rule(verb: str, *, writes: bool = False) -> Rule:
+    return Rule(f"modelarts:trainJob:{verb}", Access.PROJECT, writes=writes)
+
+
+async def create_training_job(server: Server, call: Call) -> Answer:
+    """Submit a job; 201, or 200 where the client token gave an earlier one."""
+    done = await submitted(server, call)
+    view = server.view(call.caller.workspace.id, done.job.id)
+    status = 201 if done.created else 200
+    return json_reply(replies.job(view, server.now(), call.language), status)
+
+
+async def submitted(server: Server, call: Call) -> Submitted:
+    """Read, check and record the job that a create body asks for."""
+    spec = wire.job_spec(call.json())
+    future = submit(
+        server.platform,
+        server.board,
+        call.caller,
+        spec,
+        client_token=call.header(CLIENT_TOKEN),
+        wake=server.wake,
+    )
+    return await asyncio.wrap_future(future)
+
+
+async def list_training_jobs(server: Server, call: Call) -> Answer:
+    """A page of jobs; `offset` is the number of the page."""
+    search = wire.search(call.json())
+    records, workspace = server.platform.records, call.caller.workspace.id
+    query = JobQuery(
+        filters=[Filter(item.key, item.operator, item.values) for item in search.conditions],
+        sort_by=search.sort,
+        descending=search.descending,
+        offset=search.page * search.limit,
+        limit=search.limit,
+    )
+    page = records.jobs(workspace, query)
+    total = records.jobs(workspace, JobQuery(limit=1)).total if query.filters else page.total
+    counts: dict[str, Any] = {
+        "total": total,
+        "count": page.total,
+        "limit": search.limit,
+        "offset": search.page,
+        "sort_by": search.sort_by,
+        "order": "desc" if search.descending else "asc",
+    }
+    return json_reply(replies.jobs(page.jobs, server.now(), counts, call.language))
+
+
+async def show_training_job_details(server: Server, call: Call) -> Answer:
+    """One job."""
+    view = server.view(call.caller.workspace.id, call.job_id())
+    return json_reply(_shown(server, call, view))
+
+
+def _shown(server: Server, call: Call, view: JobView) -> dict[str, Any]:
+    earlier: tuple[Attempt, ...] = ()
+    if view.attempt.key.number > 1:
+        attempts = server.platform.records.attempts(view.job.workspace, view.job.id)
+        earlier = tuple(attempt for attempt, _ in attempts[:-1])
+    return replies.job(view, server.now(), call.language, earlier)
+
+
+async def stop_training_job(server: Server, call: Call) -> Answer:
+    """Record that a job shall stop. Asking twice is fine."""
+    job_id = call.job_id()
+    wire.action(call.json())
+    await stopped(server, call, job_id)
+    view = server.view(call.caller.workspace.id, job_id)
+    return json_reply(_shown(server, call, view), 202)
+
+
+async def stopped(server: Server, call: Call, job_id: str) -> None:
+    """Record that a job shall stop."""
+    future = want_stop(server.platform, server.board, call.caller, job_id, server.wake)
+    await asyncio.wrap_future(future)
+
+
+async def delete_training_job(server: Server, call: Call) -> Answer:
+    """Hide a job that has ended."""
+    call.no_body()
+    await deleted(server, call, call.job_id())
+    return empty_reply(202)
+
+
+async def deleted(server: Server, call: Call, job_id: str) -> None:
+    """Hide a job that has ended, and tell those who follow it."""
+    if not await asyncio.wrap_future(delete(server.platform, call.caller, job_id)):
+        raise Missing("job-missing", job=job_id)
+    server.board.tell(job_id)
+    server.wake()
+
+
+async def change_training_job_description(server: Server, call: Call) -> Answer:
+    """Change what a job is said to be for."""
+    job_id = call.job_id()
+    text = wire.description(call.json())
+    workspace = call.caller.workspace.id
+    if not await asyncio.wrap_future(server.platform.records.describe(workspace, job_id, text)):
+        raise Missing("job-missing", job=job_id)
+    return json_reply(_shown(server, call, server.view(workspace, job_id)))
+
+
+async def list_training_job_tasks(server: Server, call: Call) -> Answer:
+    """A job's tasks: a bare list."""
+    call.only("schedule_count")
+    wanted = call.number("schedule_count", 0, 0, 1_000_000)
+    view = server.view(call.caller.workspace.id, call.job_id())
+    listed = replies.tasks(view)
+    if wanted:
+        listed = [task for task in listed if task["schedule_count"] == wanted]
+    return json_reply(listed)

@@ -1,0 +1,158 @@
+"""serve: the HTTP server in the foreground, from an address to a clean end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+import danlu
+from danlu.faces.http.app import create_app
+from danlu.faces.http.listen import check, listen, url
+from danlu.faces.http.server import Server
+from danlu.settings import Settings
+from danlu.wiring import Running, open_platform
+
+log = logging.getLogger(__name__)
+
+READY_FILE = "server.json"
+KEEP_ALIVE_S = 75
+GRACE_S = 3
+SWITCH_S = 0.0005
+"""The event loop and the writer take turns on the interpreter; 5 ms a turn would be the latency."""
+
+
+def serve(settings: Settings) -> int:
+    """Serve until SIGINT or SIGTERM; tasks go on without us. The process's exit status.
+
+    Raises Refused where the address may not or cannot be listened on, or where another server
+    has the data directory.
+    """
+    _log_to_stderr(settings)
+    check(settings)
+    with listen(settings) as opened:
+        api = url(settings, opened)
+        running = open_platform(settings, api)
+        try:
+            run(running, opened, api)
+        finally:
+            running.close()
+    return 0
+
+
+def run(running: Running, opened: socket.socket, api: str) -> None:
+    """Carry jobs and serve requests on `opened` until a signal says stop."""
+    sys.setswitchinterval(SWITCH_S)
+    running.start()
+    server = listener(running, api)
+    try:
+        server.run(sockets=[opened])
+    finally:
+        server.state.close()
+        log.info("stopped; tasks that run go on")
+
+
+def listener(running: Running, api: str) -> Listener:
+    """The server of an opened platform. It stops when its `should_exit` is set."""
+    settings = running.settings
+    app = create_app(running)
+    ready = Path(settings.ready_file) if settings.ready_file else settings.data / READY_FILE
+    config = uvicorn.Config(
+        app,
+        loop="uvloop" if _installed("uvloop") else "asyncio",
+        http="httptools" if _installed("httptools") else "h11",
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        ssl_certfile=settings.tls_cert or None,
+        ssl_keyfile=settings.tls_key or None,
+    )
+    return Listener(config, app.state.server, lambda: write_ready(ready, ready_data(running, api)))
+
+
+class Listener(uvicorn.Server):
+    """uvicorn's server, which says when it is ready and lets followers go before it waits."""
+
+    def __init__(self, config: uvicorn.Config, state: Server, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.state = state
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.state.changes.close()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop once; at the second Ctrl-C at once. Ending as asked is an exit status of 0."""
+        del frame
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+
+
+def ready_data(running: Running, api: str) -> dict[str, str | int]:
+    """What a client of this machine needs: where we are, and the first administrator's key."""
+    admin, settings = running.admin, running.settings
+    return {
+        "api": api,
+        "console": f"{api}/console/",
+        "region": running.workspace.region,
+        "project_id": running.workspace.id,
+        "access_key": admin.access_key,
+        "secret_key": admin.secret.reveal(),
+        "user": admin.user.name,
+        "domain_id": admin.user.domain_id,
+        "ca": str(Path(settings.tls_cert).resolve()) if settings.tls_cert else "",
+        "pid": os.getpid(),
+        "version": danlu.__version__,
+    }
+
+
+def write_ready(path: Path, data: dict[str, str | int]) -> None:
+    """Publish the ready file, for its owner only: whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(draft, flags, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        os.write(descriptor, json.dumps(data, indent=1).encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    draft.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+    log.info("ready at %s", data["api"])
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    logging.basicConfig(
+        level=settings.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    # Malformed requests are the clients' business; uvicorn's own notes are not ours.
+    logging.getLogger("uvicorn.error").setLevel("WARNING")

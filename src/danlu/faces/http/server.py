@@ -1,0 +1,139 @@
+"""What handlers work on: the opened platform, and what the HTTP face keeps beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from danlu.faces.http.changes import Changes
+from danlu.faces.http.follow import Tails
+from danlu.faces.http.gate import Gate
+from danlu.faces.http.limiter import Limiter
+from danlu.flow import lines, logs
+from danlu.flow.board import Board
+from danlu.flow.platform import Platform
+from danlu.model.job import JobView
+from danlu.ports.engine import LogChunk, Ref
+from danlu.settings import Settings
+from danlu.wiring import Running
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SERVER_ID = "server-id"
+MOST_INDEXES = 256
+SIGN_IN_TRIES = 10
+SIGN_IN_WINDOW_S = 900.0
+WORKERS = 4
+
+
+class _Log:
+    """A log and its index; the index reads with the job as it was last looked at."""
+
+    def __init__(self, platform: Platform, view: JobView, task: str) -> None:
+        self._platform = platform
+        self._task = task
+        self.view = view
+        self.index = lines.Index(self._read)
+
+    def _read(self, offset: int, limit: int) -> LogChunk:
+        return logs.read(self._platform, self.view, self._task, offset, limit)
+
+
+class Server:
+    """One server's state beyond the records. Lives on the event loop."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self.gate = Gate(running.platform.records, running.platform.clock, _names(running.settings))
+        self.changes = Changes(running.board)
+        self.tails = Tails(running.platform, running.board, self.changes)
+        self.by_account = Limiter(running.platform.clock, SIGN_IN_TRIES, SIGN_IN_WINDOW_S)
+        self.by_address = Limiter(running.platform.clock, SIGN_IN_TRIES * 10, SIGN_IN_WINDOW_S)
+        self.passwords = asyncio.Semaphore(max(1, (os.cpu_count() or 2) - 1))
+        """Sign-ins may not starve the machine: one hash takes most of a core for 80 ms."""
+        self.workers = ThreadPoolExecutor(WORKERS, "http-worker")
+        """For what would hold the event loop up: passwords, archives, counting lines."""
+        self.uploaders = ThreadPoolExecutor(WORKERS, "http-upload")
+        """For uploads, which last as long as their clients send."""
+        self.link_key = secrets.token_bytes(32)
+        """Signs links to logs; a restart makes them void, as their five minutes would."""
+        self.server_id = _server_id(running)
+        self._logs: OrderedDict[Ref, _Log] = OrderedDict()
+
+    @property
+    def platform(self) -> Platform:
+        """The parts that every verb may use."""
+        return self.running.platform
+
+    @property
+    def board(self) -> Board:
+        """The live attempts."""
+        return self.running.board
+
+    @property
+    def settings(self) -> Settings:
+        """The server's settings."""
+        return self.running.settings
+
+    @property
+    def wake(self) -> Callable[[], None]:
+        """Wakes the flow loop."""
+        return self.running.loop.wake
+
+    def now(self) -> int:
+        """UTC milliseconds."""
+        return self.platform.clock.now()
+
+    def view(self, workspace: str, job_id: str) -> JobView:
+        """A job of this workspace; Missing if there is none."""
+        return self.platform.records.job(workspace, job_id)
+
+    def index(self, view: JobView, task: str) -> lines.Index:
+        """The line index of a task's log."""
+        ref = logs.ref(view, task)
+        log = self._logs.get(ref)
+        if log is None:
+            log = self._logs[ref] = _Log(self.platform, view, task)
+            while len(self._logs) > MOST_INDEXES:
+                self._logs.popitem(last=False)
+        self._logs.move_to_end(ref)
+        log.view = view
+        return log.index
+
+    async def on_worker(self, work: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
+        """Do beside the event loop what would hold it up."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.workers, work, *arguments)
+
+    async def on_uploader(self, work: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
+        """The same for what waits for a client's bytes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.uploaders, work, *arguments)
+
+    def close(self) -> None:
+        """Let every waiter and follower go."""
+        self.changes.close()
+        self.workers.shutdown(wait=False, cancel_futures=True)
+        self.uploaders.shutdown(wait=False, cancel_futures=True)
+
+
+def _server_id(running: Running) -> str:
+    """Names this server's data: made once, and the same after every restart."""
+    records = running.platform.records
+    known = records.setting(SERVER_ID)
+    if known is None:
+        known = secrets.token_hex(8)
+        records.set_setting(SERVER_ID, known).result()
+    return known
+
+
+def _names(settings: Settings) -> list[str]:
+    wildcard = ("", "0.0.0.0", "::")  # noqa: S104 -- compared with, not listened on
+    own = [] if settings.host in wildcard else [settings.host]
+    return [*own, *settings.host_names]

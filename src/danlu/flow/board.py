@@ -1,0 +1,249 @@
+"""The live attempts in memory: an index over the records, never a second truth.
+
+It is rebuilt from the records at start, and every change goes to the records first in line. A
+move is shown here as soon as it is queued; `settle` waits until everything queued is on disk,
+and whatever the records refused is loaded anew. Verbs settle before they act on the world.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from danlu.model.attempt import FINAL, HOLDING, Attempt, AttemptKey, Placement, State, after
+from danlu.model.event import JobEvent
+from danlu.model.job import Intent, Job, JobView, Task
+from danlu.model.queue import BACKFILL_DEPTH, Waiting
+from danlu.ports.engine import Ref
+from danlu.ports.records import Move, Records
+
+_STAMPS = {
+    State.PLACED: "placed_at",
+    State.LAUNCHING: "launched_at",
+    State.RUNNING: "started_at",
+    State.COLLECTING: "exited_at",
+    **dict.fromkeys(FINAL, "ended_at"),
+}
+
+
+@dataclass(slots=True)
+class Entry:
+    """A live attempt. Replaced parts are immutable, so a reader sees one state or the next."""
+
+    job: Job
+    attempt: Attempt
+    tasks: tuple[Task, ...]
+    launched: bool = False
+    """Whether this server has handed the attempt to the engine (False after a restart)."""
+    told_to_stop: frozenset[int] = frozenset()
+    """Tasks that this server has told the engine to stop."""
+
+    @property
+    def key(self) -> AttemptKey:
+        """The attempt's key."""
+        return self.attempt.key
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """The engine's names for the tasks."""
+        key = self.attempt.key
+        return tuple(
+            Ref(key.job_id, key.number, task, key.token) for task in range(self.job.spec.node_count)
+        )
+
+    @property
+    def waiting(self) -> Waiting:
+        """The attempt as the scheduler sees it."""
+        spec, job = self.job.spec, self.job
+        return Waiting(
+            job.id, spec.priority, job.created_at, job.sequence, spec.shape, spec.node_count
+        )
+
+    @property
+    def view(self) -> JobView:
+        """The attempt as faces see it."""
+        return JobView(self.job, self.attempt, self.tasks)
+
+
+class Board:
+    """Every live attempt, the queue in order, and what is held. Thread-safe."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._lock = threading.RLock()
+        self._entries: dict[str, Entry] = {}
+        self._queue: list[tuple[tuple[int, int, int], Waiting]] = []
+        self._pending: list[tuple[str, Future[Any]]] = []
+        self._listeners: list[Callable[[str], None]] = []
+        self._changed: set[str] = set()
+        self.due = True
+        """Whether a scheduling pass could find something: a place freed, or a new job in reach."""
+
+    def load(self) -> None:
+        """Fill the board from the records."""
+        with self._lock:
+            for view in self._records.live():
+                self.add(view)
+
+    def reload(self) -> None:
+        """Forget everything and take the records' word again (after a write failed)."""
+        with self._lock:
+            self._pending = []
+            launched = {job_id for job_id, entry in self._entries.items() if entry.launched}
+            self._entries, self._queue, self.due = {}, [], True
+            self.load()
+            for job_id in launched & self._entries.keys():
+                self._entries[job_id].launched = True
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with a job's id, from any thread, after it changed on disk."""
+        self._listeners.append(listener)
+
+    def add(self, view: JobView) -> None:
+        """Take in a live attempt that is on record."""
+        with self._lock:
+            if view.job.id in self._entries or view.attempt.state in FINAL:
+                return
+            entry = Entry(view.job, view.attempt, view.tasks)
+            self._entries[view.job.id] = entry
+            if view.attempt.state is State.QUEUED:
+                self._enqueue(entry)
+
+    def want_stop(self, job_id: str, by: str) -> None:
+        """Show that a stop is on record."""
+        with self._lock:
+            entry = self._entries.get(job_id)
+            if entry is not None:
+                entry.job = replace(entry.job, intent=Intent.STOP, stopped_by=by)
+
+    def get(self, job_id: str) -> Entry | None:
+        """The live attempt of a job, or None."""
+        with self._lock:
+            return self._entries.get(job_id)
+
+    def entries(self, *states: State) -> list[Entry]:
+        """The live attempts in these states (all where none is given)."""
+        with self._lock:
+            return [e for e in self._entries.values() if not states or e.attempt.state in states]
+
+    def queue(self, depth: int | None = None) -> list[Waiting]:
+        """The queue in order, at most `depth` of it."""
+        with self._lock:
+            return [waiting for _, waiting in self._queue[:depth]]
+
+    def queued(self) -> int:
+        """How many jobs wait."""
+        return len(self._queue)
+
+    def held(self) -> dict[str, tuple[Placement, ...]]:
+        """What each attempt that holds a place holds."""
+        with self._lock:
+            return {
+                job_id: entry.attempt.placement
+                for job_id, entry in self._entries.items()
+                if entry.attempt.state in HOLDING
+            }
+
+    def send(self, move: Move) -> None:
+        """Queue a move and show it. `settle` makes sure of it."""
+        with self._lock:
+            entry = self._entries.get(move.key.job_id)
+            if entry is None or entry.key != move.key:
+                return
+            reached = after(entry.attempt.state, move.event)
+            if reached is None:
+                return
+            self._pending.append((entry.job.id, self._records.move(move)))
+            self._show(entry, move, reached)
+
+    def note(
+        self, entry: Entry, events: Sequence[JobEvent] = (), tasks: Sequence[Task] = ()
+    ) -> None:
+        """Queue events and task facts without a change of state."""
+        with self._lock:
+            future = self._records.note(entry.key, events, tasks)
+            self._pending.append((entry.job.id, future))
+            entry.tasks = _merged(entry.tasks, tasks)
+            self._changed.add(entry.job.id)
+
+    def flag(self, entry: Entry, *, unreachable: bool) -> None:
+        """Set or clear the unreachable flag."""
+        with self._lock:
+            if entry.attempt.unreachable != unreachable:
+                future = self._records.flag(entry.key, unreachable=unreachable)
+                self._pending.append((entry.job.id, future))
+                entry.attempt = replace(entry.attempt, unreachable=unreachable)
+                self._changed.add(entry.job.id)
+
+    def settle(self) -> None:
+        """Wait until everything queued is on disk; load anew what the records refused."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        for job_id, future in pending:
+            if not future.result():
+                self._reload(job_id)
+        with self._lock:
+            changed, self._changed = self._changed, set()
+        for job_id in changed:
+            self.tell(job_id)
+
+    def tell(self, job_id: str) -> None:
+        """Tell every listener that a job changed."""
+        for listener in self._listeners:
+            listener(job_id)
+
+    def _show(self, entry: Entry, move: Move, reached: State) -> None:
+        attempt = replace(entry.attempt, state=reached, reason=move.reason or entry.attempt.reason)
+        if reached in _STAMPS:
+            stamp: dict[str, Any] = {_STAMPS[reached]: move.at}
+            attempt = replace(attempt, **stamp)
+        if move.placement is not None:
+            attempt = replace(attempt, placement=tuple(move.placement))
+        was = entry.attempt.state
+        entry.attempt = attempt
+        entry.tasks = _merged(entry.tasks, move.tasks)
+        self._changed.add(entry.job.id)
+        if was is State.QUEUED:
+            self._dequeue(entry)
+        if reached is State.QUEUED:
+            self._enqueue(entry)
+        if reached not in HOLDING:
+            self.due = True
+        if reached in FINAL:
+            self._entries.pop(entry.job.id, None)
+
+    def _reload(self, job_id: str) -> None:
+        with self._lock:
+            entry = self._entries.pop(job_id, None)
+            if entry is not None:
+                self._dequeue(entry)
+            for view in self._records.live():
+                if view.job.id == job_id:
+                    self.add(view)
+            self.due = True
+
+    def _enqueue(self, entry: Entry) -> None:
+        item = (entry.waiting.order, entry.waiting)
+        at = bisect.bisect_left(self._queue, item[0], key=lambda queued: queued[0])
+        self._queue.insert(at, item)
+        if at <= BACKFILL_DEPTH:
+            self.due = True
+
+    def _dequeue(self, entry: Entry) -> None:
+        order = entry.waiting.order
+        at = bisect.bisect_left(self._queue, order, key=lambda queued: queued[0])
+        while at < len(self._queue) and self._queue[at][0] == order:
+            if self._queue[at][1].job_id == entry.job.id:
+                del self._queue[at]
+                return
+            at += 1
+
+
+def _merged(tasks: Iterable[Task], changed: Iterable[Task]) -> tuple[Task, ...]:
+    by_index = {task.index: task for task in tasks}
+    by_index.update((task.index, task) for task in changed)
+    return tuple(by_index[index] for index in sorted(by_index))

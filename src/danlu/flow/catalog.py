@@ -1,0 +1,115 @@
+"""What a job may ask for: flavors, and environments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from danlu.model.errors import Invalid, Refused
+from danlu.model.flavor import Flavor, default_of, of_machine
+from danlu.model.job import EngineChoice
+from danlu.model.resources import Offer, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A place with a Python and packages in which jobs can run, as ModelArts' engines are.
+
+    `directory` is its prefix; the interpreter is `bin/python` below it.
+    """
+
+    id: str
+    directory: str
+    python_version: str = ""
+    torch_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Flavors and environments. Both are asked for anew: a driver may be installed later.
+
+    `configured` flavors stand beside those made from the machine and win over the same id;
+    `default` names the flavor of a job that names none (empty = chosen by the machine).
+    """
+
+    capacity: Callable[[], Sequence[Offer]]
+    environments: Callable[[], Sequence[Environment]]
+    configured: tuple[Flavor, ...] = ()
+    default: str = ""
+
+    def flavors(self) -> tuple[Flavor, ...]:
+        """Every flavor, CPU first, small to large."""
+        by_id: dict[str, Flavor] = {}
+        for offer in self.capacity():
+            for flavor in of_machine(offer):
+                by_id.setdefault(flavor.id, flavor)
+        by_id.update((flavor.id, flavor) for flavor in self.configured)
+        return tuple(
+            sorted(
+                by_id.values(),
+                key=lambda flavor: (
+                    flavor.shape.gpus > 0,
+                    flavor.shape.gpu_model,
+                    flavor.shape.gpus,
+                    flavor.shape.cpus,
+                    flavor.id,
+                ),
+            )
+        )
+
+    def flavor(self, flavor_id: str, nodes: int, field: str) -> Flavor:
+        """The flavor by its id (empty = the default), or Invalid / Refused where it cannot be.
+
+        Refused when no set of nodes could ever hold `nodes` tasks of it, whatever runs now.
+        """
+        flavors = self.flavors()
+        by_id = {flavor.id: flavor for flavor in flavors}
+        wanted = flavor_id or self.default or default_of(flavors).id
+        if wanted not in by_id:
+            raise Invalid("flavor-unknown", field=field, value=wanted, flavors=_names(flavors))
+        found = by_id[wanted]
+        offers = self.capacity()
+        if sum(offer.holds(found.shape) for offer in offers) >= nodes:
+            return found
+        most = max((offer for offer in offers), key=lambda offer: offer.cpus, default=None)
+        fitting = [
+            flavor
+            for flavor in flavors
+            if sum(offer.holds(flavor.shape) for offer in offers) >= nodes
+        ]
+        raise Refused(
+            "flavor-does-not-fit",
+            field=field,
+            value=wanted,
+            needs=found.shape.describe(),
+            nodes=nodes,
+            lacks="no node is up" if most is None else _has(most),
+            flavors=_names(fitting) or "none: fewer nodes would be needed",
+        )
+
+    def check(self, choice: EngineChoice, field: str) -> None:
+        """Invalid unless the environment that `choice` names is here (none named = the default)."""
+        name = choice.engine_id or choice.engine_name
+        if choice.image_url:
+            raise Invalid(
+                "field-unsupported",
+                field=f"{field}.image_url",
+                remedy="jobs run in an environment of this server; leave it out for the default",
+            )
+        if not name:
+            return
+        known = [environment.id for environment in self.environments()]
+        if name not in known:
+            raise Invalid(
+                "engine-unknown", field=field, value=name, engines=", ".join(known) or "none"
+            )
+
+
+def _names(flavors: Sequence[Flavor]) -> str:
+    return ", ".join(flavor.id for flavor in flavors)
+
+
+def _has(offer: Offer) -> str:
+    models = {gpu.model for gpu in offer.gpus}
+    shape = Shape(offer.cpus, offer.memory_bytes, len(offer.gpus), " or ".join(sorted(models)))
+    return f"the largest node has {shape.describe()}"

@@ -1,0 +1,52 @@
+"""launch: hand placed attempts to the engine, the intent on disk before the deed."""
+
+from __future__ import annotations
+
+from danlu.flow.board import Board, Entry
+from danlu.flow.plan import plan
+from danlu.flow.platform import Platform
+from danlu.model.attempt import Event, State
+from danlu.model.errors import PlatformError
+from danlu.model.event import JobEvent, Level
+from danlu.model.job import Intent
+from danlu.model.reason import Reason, ReasonCode
+from danlu.model.resources import Gpu
+from danlu.ports.engine import Launch
+from danlu.ports.records import Move
+
+
+def launch(platform: Platform, board: Board) -> bool:
+    """Launch what is placed, and again what an earlier server had begun to launch."""
+    now = platform.clock.now()
+    for entry in board.entries(State.PLACED):
+        if entry.job.intent is Intent.RUN:
+            event = JobEvent(now, "job-launching", {"tasks": entry.job.spec.node_count})
+            board.send(Move(entry.key, Event.LAUNCH, now, events=(event,)))
+    due = [entry for entry in board.entries(State.LAUNCHING) if not entry.launched]
+    if not due:
+        return False
+    board.settle()
+    gpus = {gpu.uuid: gpu for offer in platform.engine.capacity() for gpu in offer.gpus}
+    for entry in due:
+        # Settling took back what the records refused: only what is still on the board is real.
+        if board.get(entry.job.id) is entry and entry.attempt.state is State.LAUNCHING:
+            _launch(platform, board, entry, gpus)
+    return True
+
+
+def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]) -> None:
+    places = {place.task: place for place in entry.attempt.placement}
+    launches = [
+        Launch(
+            ref, places[ref.task].node, plan(platform, entry.job.spec, ref, places[ref.task], gpus)
+        )
+        for ref in entry.refs
+    ]
+    entry.launched = True
+    try:
+        platform.engine.launch(launches)
+    except PlatformError as error:
+        now = platform.clock.now()
+        reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
+        event = JobEvent(now, "job-failed", {"because": reason.sentence()}, Level.ERROR)
+        board.send(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))

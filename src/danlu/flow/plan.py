@@ -1,0 +1,46 @@
+"""What one task of a job needs to run: the part that launch and a dry run share."""
+
+from __future__ import annotations
+
+from danlu.flow.platform import Platform
+from danlu.model.attempt import Placement
+from danlu.model.job import JobSpec
+from danlu.model.resources import Gpu
+from danlu.model.script import TaskPlan
+from danlu.ports.engine import Ref
+
+
+def plan(
+    platform: Platform,
+    spec: JobSpec,
+    ref: Ref,
+    place: Placement,
+    gpus: dict[str, Gpu],
+) -> TaskPlan:
+    """What one task of a job needs to run."""
+    return TaskPlan(
+        job_id=ref.job_id,
+        attempt=ref.attempt,
+        index=ref.task,
+        token=ref.token,
+        job_name=spec.name,
+        node_count=spec.node_count,
+        hosts=("127.0.0.1",) * spec.node_count,
+        code=spec.code,
+        boot_file=spec.boot_file,
+        command=spec.command,
+        working_dir=spec.working_dir,
+        local_code_dir=spec.local_code_dir,
+        engine=spec.engine,
+        parameters=spec.parameters,
+        inputs=spec.inputs,
+        outputs=spec.outputs,
+        environments=spec.environments,
+        gpus=tuple(gpus[uuid] for uuid in place.gpus if uuid in gpus),
+        cpus=place.cpus,
+        memory_bytes=place.memory_bytes,
+        grace_s=spec.grace_s,
+        time_limit_s=spec.time_limit_s,
+        log_url="" if spec.log_url is None else str(spec.log_url),
+        api=platform.api,
+    )

@@ -1,0 +1,37 @@
+"""What the verbs work on: the seams, filled in by `wiring.py`, and the settings they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from danlu.flow.catalog import Catalog
+from danlu.ports.engine import Engine
+from danlu.ports.objects import ObjectStore
+from danlu.ports.records import Records
+from danlu.ports.world import Clock, Dice
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What this server allows."""
+
+    queued_jobs: int = 100_000
+    local_paths: bool = True
+    """Whether `file://` channels are taken; needs an engine with that power as well."""
+    bucket: str = "danlu"
+    """Where code and unnamed outputs go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The parts that every verb may use."""
+
+    records: Records
+    objects: ObjectStore
+    engine: Engine
+    catalog: Catalog
+    clock: Clock
+    dice: Dice
+    limits: Limits = Limits()
+    api: str = ""
+    """This server's own address, for jobs that want to call it."""

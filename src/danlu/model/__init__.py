@@ -1,0 +1,1 @@
+"""Nouns, state tables and rules: standard library only, no I/O, no clock."""

@@ -1,0 +1,152 @@
+"""A job is what a user asked for; after submit only its intent changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from danlu.model.attempt import Attempt
+from danlu.model.resources import Shape
+from danlu.model.url import ObjectUrl, Url
+
+
+class Intent(StrEnum):
+    """What the user wants of a job now."""
+
+    RUN = "run"
+    STOP = "stop"
+
+
+class Access(StrEnum):
+    """How a script learns where a channel lies: an argument, or an environment variable."""
+
+    PARAMETER = "parameter"
+    ENV = "env"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A hyper-parameter; reaches the script as the single argument `--name=value`."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Data that is staged before the script starts; read by it."""
+
+    name: str
+    url: Url
+    access: Access = Access.PARAMETER
+    local_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A directory that the script writes; stored during the run and at its end.
+
+    `prefetch` (ModelArts' predownload) brings what is stored there before the start: the way in
+    which a script finds the checkpoints of an earlier run.
+    """
+
+    name: str
+    url: Url
+    access: Access = Access.PARAMETER
+    local_dir: str = ""
+    prefetch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """The environment a job asks for by name. All empty = the server's default environment."""
+
+    engine_id: str = ""
+    engine_name: str = ""
+    engine_version: str = ""
+    image_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """Everything a user asked for, already validated.
+
+    Exactly one of `boot_file` (relative to `code`) and `command` is set.
+    """
+
+    name: str
+    flavor: str
+    shape: Shape
+    node_count: int = 1
+    description: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    engine: EngineChoice = EngineChoice()
+    code: ObjectUrl | None = None
+    boot_file: str = ""
+    command: str = ""
+    working_dir: str = ""
+    local_code_dir: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    environments: Mapping[str, str] = field(default_factory=dict)
+    priority: int = 1
+    time_limit_s: int | None = None
+    grace_s: int = 30
+    log_url: Url | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A submitted job. `sequence` orders jobs of the same instant; instants are UTC ms."""
+
+    id: str
+    workspace: str
+    spec: JobSpec
+    created_at: int
+    user: str
+    intent: Intent = Intent.RUN
+    sequence: int = 0
+    client_token: str = ""
+    stopped_by: str = ""
+    """Who asked for the stop: a user's name, or `time-limit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One process group of an attempt on one node. None = not yet, or not known."""
+
+    index: int
+    node: str = ""
+    host: str = ""
+    started_at: int | None = None
+    ended_at: int | None = None
+    exit_code: int | None = None
+    signal: str = ""
+    out_of_memory: bool = False
+    notes_seen: int = 0
+    """How many of the agent's notes are already in the job's events."""
+
+    @property
+    def name(self) -> str:
+        """`worker-0`, as ModelArts names it."""
+        return f"worker-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job with its latest attempt and that attempt's tasks: what faces show."""
+
+    job: Job
+    attempt: Attempt
+    tasks: tuple[Task, ...] = ()
+
+
+def task_index(name: str, count: int) -> int | None:
+    """The index that the task name `worker-N` stands for, or None if there is no such task."""
+    prefix, _, number = name.rpartition("-")
+    if prefix != "worker" or not number.isascii() or not number.isdigit() or len(number) > 6:
+        return None
+    index = int(number)
+    return index if index < count and name == f"worker-{index}" else None

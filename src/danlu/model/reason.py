@@ -1,0 +1,75 @@
+"""Why an attempt ended: a code, who has to act on it, and whether trying again can help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from danlu.model.texts import Language, text
+
+
+class Blame(StrEnum):
+    """Whose side the cause lies on."""
+
+    NOBODY = "nobody"
+    USER = "user"
+    PLATFORM = "platform"
+    CAPACITY = "capacity"
+
+
+class ReasonCode(StrEnum):
+    """The typed cause of an end. Its text stands in `danlu.model.texts.reasons`."""
+
+    COMPLETED = "completed"
+    EXIT = "exit"
+    SIGNAL = "signal"
+    OUT_OF_MEMORY = "out-of-memory"
+    STOPPED = "stopped"
+    TIME_LIMIT = "time-limit"
+    INPUT_FAILED = "input-failed"
+    CODE_FAILED = "code-failed"
+    REQUIREMENTS_FAILED = "requirements-failed"
+    BOOT_FAILED = "boot-failed"
+    OUTPUT_FAILED = "output-failed"
+    LAUNCH_FAILED = "launch-failed"
+    AGENT_LOST = "agent-lost"
+    TASK_LOST = "task-lost"
+
+
+BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
+    {
+        ReasonCode.COMPLETED: Blame.NOBODY,
+        ReasonCode.EXIT: Blame.USER,
+        ReasonCode.SIGNAL: Blame.USER,
+        ReasonCode.OUT_OF_MEMORY: Blame.USER,
+        ReasonCode.STOPPED: Blame.USER,
+        ReasonCode.TIME_LIMIT: Blame.USER,
+        ReasonCode.INPUT_FAILED: Blame.USER,
+        ReasonCode.CODE_FAILED: Blame.USER,
+        ReasonCode.REQUIREMENTS_FAILED: Blame.USER,
+        ReasonCode.BOOT_FAILED: Blame.USER,
+        ReasonCode.OUTPUT_FAILED: Blame.PLATFORM,
+        ReasonCode.LAUNCH_FAILED: Blame.PLATFORM,
+        ReasonCode.AGENT_LOST: Blame.PLATFORM,
+        ReasonCode.TASK_LOST: Blame.PLATFORM,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A typed cause with the values its sentence needs (strings and whole numbers)."""
+
+    code: ReasonCode
+    params: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def blame(self) -> Blame:
+        """Whose side the cause lies on."""
+        return BLAME[self.code]
+
+    def sentence(self, language: Language = "en") -> str:
+        """The cause as one sentence."""
+        return text(self.code, language, **self.params)

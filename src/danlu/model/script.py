@@ -1,0 +1,253 @@
+"""What a script finds when it starts: its arguments, environment and paths (ModelArts' contract).
+
+Pure: an engine says where the fixed places lie (`Layout`), `world` says the rest. Rules and
+names come from ModelArts' documentation and from what public scripts rely on: injected arguments
+stand at the very end of the command as `--name=value`, parameters first, then the channels whose
+access method is `parameter`; duplicates are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from danlu.model.job import Access, EngineChoice, Input, Output, Parameter
+from danlu.model.resources import Gpu
+from danlu.model.url import ObjectUrl
+
+LITERAL_HOME = "/home/ma-user"
+LITERAL_CACHE = "/cache"
+USER_ENVIRONMENT_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the fixed places of a task lie on the engine; absolute paths.
+
+    `home` stands for /home/ma-user, `cache` for /cache. `python` is the interpreter of the job's
+    environment, `path` its PATH.
+    """
+
+    home: str
+    cache: str
+    temp: str
+    python: str
+    path: str
+    user: str = "ma-user"
+
+    @property
+    def literal(self) -> bool:
+        """Whether a script finds the very paths that ModelArts documents."""
+        return self.home == LITERAL_HOME and self.cache == LITERAL_CACHE
+
+    @property
+    def mount(self) -> str:
+        """MA_MOUNT_PATH."""
+        return f"{self.home}/modelarts"
+
+    @property
+    def job_dir(self) -> str:
+        """MA_JOB_DIR: the code directory is copied below it, under its own name."""
+        return f"{self.mount}/user-job-dir"
+
+    def channel(self, kind: str, index: int, channel: Input | Output) -> str:
+        """The directory of a channel: its `local_dir` below the home, or the usual place."""
+        if channel.local_dir:
+            return self.below(channel.local_dir)
+        return f"{self.mount}/{kind}/{channel.name}_{index}"
+
+    def below(self, path: str) -> str:
+        """Map a literal path of ModelArts' container to where it lies here."""
+        if path.startswith(f"{LITERAL_HOME}/") or path == LITERAL_HOME:
+            return self.home + path.removeprefix(LITERAL_HOME)
+        if path.startswith(f"{LITERAL_CACHE}/") or path == LITERAL_CACHE:
+            return self.cache + path.removeprefix(LITERAL_CACHE)
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """Everything that one task needs to run, independent of where.
+
+    `hosts` names every task's host in order of index; `rendezvous_port` is the same for all.
+    Both are filled in by the engine when it launches a gang.
+    """
+
+    job_id: str
+    attempt: int
+    index: int
+    token: str
+    job_name: str
+    node_count: int = 1
+    hosts: tuple[str, ...] = ("127.0.0.1",)
+    rendezvous_port: int = 0
+    code: ObjectUrl | None = None
+    boot_file: str = ""
+    command: str = ""
+    working_dir: str = ""
+    local_code_dir: str = ""
+    engine: EngineChoice = field(default_factory=EngineChoice)
+    parameters: tuple[Parameter, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    environments: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
+    cpus: int = 1
+    memory_bytes: int = 0
+    grace_s: int = 30
+    time_limit_s: int | None = None
+    log_url: str = ""
+    api: str = ""
+    """The server's API endpoint, for MA_APIGW_ENDPOINT; empty = not given."""
+
+    @property
+    def task_name(self) -> str:
+        """`worker-0`."""
+        return f"worker-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the task is started with: no shell stands between `argv` and the program."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    code_dir: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def world(plan: TaskPlan, layout: Layout) -> World:
+    """The arguments, environment and directories of `plan` on an engine with `layout`."""
+    code_dir = _code_dir(plan, layout)
+    inputs = tuple(layout.channel("inputs", i, channel) for i, channel in enumerate(plan.inputs))
+    outputs = tuple(layout.channel("outputs", i, channel) for i, channel in enumerate(plan.outputs))
+    injected = _injected(plan, inputs, outputs)
+    env = _environment(plan, layout, code_dir, inputs, outputs)
+    if plan.boot_file:
+        argv: tuple[str, ...] = (layout.python, f"{code_dir}/{plan.boot_file}", *injected)
+        cwd = code_dir
+    else:
+        # A shell line, as on ModelArts: the arguments belong to its last command.
+        line = " ".join([plan.command.rstrip(), *(shlex.quote(arg) for arg in injected)])
+        argv = ("/bin/bash", "-c", line)
+        cwd = layout.home
+    if plan.working_dir:
+        cwd = layout.below(plan.working_dir)
+    return World(argv, env, cwd, code_dir, inputs, outputs)
+
+
+def _code_dir(plan: TaskPlan, layout: Layout) -> str:
+    if plan.code is None:
+        return layout.job_dir
+    if plan.local_code_dir:
+        return f"{layout.below(plan.local_code_dir).rstrip('/')}/{plan.code.name}"
+    return f"{layout.job_dir}/{plan.code.name}"
+
+
+def _injected(plan: TaskPlan, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> tuple[str, ...]:
+    arguments = [f"--{parameter.name}={parameter.value}" for parameter in plan.parameters]
+    arguments.extend(
+        f"--{channel.name}={place}"
+        for channel, place in _placed(plan, inputs, outputs)
+        if channel.access is Access.PARAMETER
+    )
+    if plan.boot_file and plan.node_count > 1 and _preset(plan.engine):
+        # A preset PyTorch image hands its boot file the rendezvous.
+        arguments.extend(
+            [
+                f"--init_method=tcp://{plan.hosts[0]}:{plan.rendezvous_port}",
+                f"--rank={plan.index}",
+                f"--world_size={plan.node_count}",
+            ]
+        )
+    return tuple(arguments)
+
+
+def _preset(engine: EngineChoice) -> bool:
+    return bool(engine.engine_id or engine.engine_name)
+
+
+def _environment(
+    plan: TaskPlan,
+    layout: Layout,
+    code_dir: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+) -> dict[str, str]:
+    instance = f"modelarts-job-{plan.job_id}-worker-{plan.index}"
+    job_name = f"ma-job-{plan.job_id}"
+    env = {
+        "PATH": layout.path,
+        "HOME": layout.home,
+        "USER": layout.user,
+        "LOGNAME": layout.user,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "SHELL": "/bin/bash",
+        "TMPDIR": layout.temp,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": layout.job_dir if plan.code is None else f"{layout.job_dir}:{code_dir}",
+        "MA_HOME": layout.home,
+        "MA_JOB_DIR": layout.job_dir,
+        "MA_CODE_DIR": code_dir,
+        "MA_MOUNT_PATH": layout.mount,
+        "MA_LOG_DIR": f"{layout.mount}/log",
+        "MA_CACHE_DIR": layout.cache,
+        "MA_SCRIPT_INTERPRETER": layout.python,
+        "WORKSPACE": layout.home,
+        "MA_NUM_HOSTS": str(plan.node_count),
+        "VC_WORKER_NUM": str(plan.node_count),
+        "VC_TASK_INDEX": str(plan.index),
+        "VC_WORKER_HOSTS": ",".join(plan.hosts),
+        "MA_NUM_GPUS": str(len(plan.gpus)),
+        "MA_TASK_NAME": "worker",
+        "MA_CURRENT_IP": plan.hosts[plan.index],
+        "MA_CURRENT_HOST_IP": plan.hosts[plan.index],
+        "MA_CURRENT_INSTANCE_NAME": instance,
+        "MA_VJ_NAME": job_name,
+        "MA_HJ_NAME": job_name,
+        "MA_NAMESPACE": "default",
+        "MA_JOB_KIND": "job",
+        "MA_RUN_METHOD": "boot_file" if plan.boot_file else "command",
+        "MA_INPUTS": _channels_json(plan.inputs, inputs),
+        "MA_OUTPUTS": _channels_json(plan.outputs, outputs),
+        "MA_RENDEZVOUS_PORT": str(plan.rendezvous_port),
+        "DANLU_JOB_ID": plan.job_id,
+        "DANLU_ATTEMPT": str(plan.attempt),
+        # An empty list hides every GPU from a task whose flavor has none.
+        "CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in plan.gpus),
+    }
+    if plan.api:
+        env["MA_APIGW_ENDPOINT"] = plan.api
+    env.update(
+        (channel.name, place)
+        for channel, place in _placed(plan, inputs, outputs)
+        if channel.access is Access.ENV
+    )
+    env.update(plan.environments)
+    return env
+
+
+def _placed(
+    plan: TaskPlan, inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> list[tuple[Input | Output, str]]:
+    channels: list[Input | Output] = [*plan.inputs, *plan.outputs]
+    return list(zip(channels, [*inputs, *outputs], strict=True))
+
+
+def _channels_json(channels: Sequence[Input | Output], places: tuple[str, ...]) -> str:
+    listed = [
+        {
+            "name": channel.name,
+            "local_dir": place,
+            "access_method": str(channel.access),
+            "remote": {"obs": {"obs_url": str(channel.url)}},
+        }
+        for channel, place in zip(channels, places, strict=True)
+    ]
+    return json.dumps(listed, ensure_ascii=False)

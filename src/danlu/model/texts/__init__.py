@@ -1,0 +1,39 @@
+"""Every sentence that the platform says to a person, in English and in Chinese, by key.
+
+A key never changes its meaning and is never translated: programs may depend on it.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import Literal
+
+from danlu.model.texts.errors import ERRORS
+from danlu.model.texts.events import EVENTS
+from danlu.model.texts.reasons import REASONS
+
+Language = Literal["en", "zh"]
+
+TEXTS: dict[str, tuple[str, str]] = {**ERRORS, **REASONS, **EVENTS}
+
+MAX_VALUE_CHARS = 200
+"""A value that a person typed is shown up to this length; the rest is said to be cut."""
+
+
+def text(key: str, language: Language = "en", /, **params: object) -> str:
+    """Return the sentence `key` in `language` with `params` filled in.
+
+    Values are shortened and their control characters escaped, so that a message can be
+    printed to a terminal or a log whatever a request held.
+    """
+    english, chinese = TEXTS[key]
+    template = chinese if language == "zh" else english
+    shown = {name: _shown(value) for name, value in params.items()}
+    return string.Formatter().vformat(template, (), shown)
+
+
+def _shown(value: object) -> str:
+    plain = value if isinstance(value, str) else str(value)
+    cut = plain[:MAX_VALUE_CHARS]
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return safe if len(plain) <= MAX_VALUE_CHARS else f"{safe}… ({len(plain)} characters)"

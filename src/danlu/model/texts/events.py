@@ -1,0 +1,94 @@
+"""Texts of events: the line in a job's history for each thing that happened to it."""
+
+from __future__ import annotations
+
+EVENTS: dict[str, tuple[str, str]] = {
+    "job-submitted": ("submitted by {user}", "由 {user} 提交"),
+    "job-queued": ("waiting for a place", "等待资源"),
+    "job-placed": ("placed on {nodes}", "已分配到 {nodes}"),
+    "job-launching": ("starting {tasks} task(s)", "正在启动 {tasks} 个任务"),
+    "job-running": ("all tasks run", "所有任务已运行"),
+    "job-stopping": (
+        "stopping: {because}; SIGTERM was sent, SIGKILL follows after {grace_s} s",
+        "正在停止：{because}；已发送 SIGTERM，{grace_s} 秒后发送 SIGKILL",
+    ),
+    "job-collecting": ("tasks ended; storing outputs and logs", "任务已结束；正在保存输出和日志"),
+    "job-succeeded": ("completed in {duration_s} s", "已完成，用时 {duration_s} 秒"),
+    "job-failed": ("failed: {because}", "失败：{because}"),
+    "job-cancelled": ("cancelled: {because}", "已取消：{because}"),
+    "job-lost": ("lost: {because}", "丢失：{because}"),
+    "job-unplaced": ("gave its place back: {because}", "放弃已分配的资源：{because}"),
+    "job-deleted": ("deleted by {user}", "由 {user} 删除"),
+    "job-adopted": (
+        "the server restarted and found the tasks still there",
+        "服务器重启后重新接管了任务",
+    ),
+    "stop-requested": ("stop requested by {user}", "{user} 请求停止"),
+    "task-exit": (
+        "task {task} exited with code {exit_code}",
+        "任务 {task} 以退出码 {exit_code} 退出",
+    ),
+    "task-signal": ("task {task} was killed by {signal}", "任务 {task} 被信号 {signal} 终止"),
+    "task-oom": (
+        "task {task} was killed because memory ran out",
+        "任务 {task} 因内存耗尽被终止",
+    ),
+    # notes of the node agent
+    "code-staged": (
+        "code: {files} file(s), {size} in {dir}",
+        "代码：{files} 个文件，{size}，位于 {dir}",
+    ),
+    "input-staging": (
+        "input '{name}': copying {size} from {url}",
+        "输入“{name}”：正在从 {url} 复制 {size}",
+    ),
+    "input-staged": (
+        "input '{name}': {files} file(s), {size} from {url} in {took_s} s",
+        "输入“{name}”：从 {url} 获取 {files} 个文件，{size}，用时 {took_s} 秒",
+    ),
+    "input-linked": ("input '{name}': {url} is used in place", "输入“{name}”：直接使用 {url}"),
+    "output-prefetched": (
+        "output '{name}': {files} earlier file(s), {size} fetched from {url}",
+        "输出“{name}”：已从 {url} 取回 {files} 个已有文件，{size}",
+    ),
+    "requirements-installing": (
+        "installing pip-requirements.txt",
+        "正在安装 pip-requirements.txt",
+    ),
+    "requirements-installed": (
+        "pip-requirements.txt installed in {took_s} s",
+        "pip-requirements.txt 安装完成，用时 {took_s} 秒",
+    ),
+    "paths-mapped": (
+        (
+            "this engine cannot give the literal paths of ModelArts: {literal} is {real} here; use the"
+            " variables MA_JOB_DIR, MA_MOUNT_PATH and MA_CACHE_DIR or the injected arguments"
+        ),
+        (
+            "该引擎无法提供 ModelArts 的固定路径：{literal} 在此处为 {real}；请使用变量 MA_JOB_DIR、"
+            "MA_MOUNT_PATH、MA_CACHE_DIR 或注入的参数"
+        ),
+    ),
+    "limits-unenforced": (
+        "the flavor's limits on CPU and memory are reserved but not enforced on this engine",
+        "该引擎仅预留规格的 CPU 和内存，不强制限制",
+    ),
+    "task-started": ("process {pid} started", "进程 {pid} 已启动"),
+    "output-stored": (
+        "output '{name}': {files} file(s), {size} stored in {url}",
+        "输出“{name}”：{files} 个文件，{size} 已保存到 {url}",
+    ),
+    "output-retry": (
+        "output '{name}' could not be stored ({detail}); trying again",
+        "输出“{name}”保存失败（{detail}）；正在重试",
+    ),
+    "log-stored": ("log stored in {url}", "日志已保存到 {url}"),
+    "log-left-open": (
+        "a process that outlived the task still held its log; it was closed after {wait_s} s",
+        "任务结束后仍有进程占用其日志；{wait_s} 秒后已关闭",
+    ),
+    "leftovers-killed": (
+        "{count} process(es) outlived the task and were killed",
+        "任务结束后仍有 {count} 个进程存活，已终止",
+    ),
+}

@@ -1,0 +1,1 @@
+"""The program beside a task: stage, shim, supervise, sample, sync."""

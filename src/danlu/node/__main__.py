@@ -1,0 +1,27 @@
+"""Start an agent: `python -I -S -X utf8 …/danlu/node/__main__.py DIRECTORY`, or `--serve` for a
+process that starts agents when asked (see `starter`). Needs the standard library only.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> int:
+    """Run what the arguments ask for; the exit status."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: DIRECTORY | --serve\n")
+        return 64
+    # Started by path and isolated from the environment: only this tells where the package is.
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from danlu.node import starter
+
+    if arguments[0] == "--serve":
+        return starter.serve()
+    starter.be_agent(arguments[0])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

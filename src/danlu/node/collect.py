@@ -1,0 +1,143 @@
+"""After the end: outputs and logs are stored, and the task's work is removed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from danlu.model.event import Level
+from danlu.model.reason import ReasonCode
+from danlu.model.resources import size
+from danlu.model.script import TaskPlan, world
+from danlu.model.url import Url, parse
+from danlu.node import places
+from danlu.node.directory import TaskDirectory, now_ms
+from danlu.node.stage import in_words
+from danlu.node.stored import Stored
+from danlu.node.sync import PROBLEMS, OutputSync
+from danlu.node.target import open_target
+from danlu.ports import task_directory as files
+from danlu.ports.task_directory import AgentPlan, DoneFile
+
+TRIES = 3
+WAIT_S = 1.0
+
+
+def output_syncs(directory: TaskDirectory, plan: AgentPlan) -> list[OutputSync]:
+    """The outputs of a task that has been staged. Raises one of PROBLEMS."""
+    stored = Stored(directory)
+    roots = world(plan.plan, plan.layout).outputs
+    return [
+        OutputSync(index, output, Path(root), open_target(output.url, plan.objects), stored)
+        for index, (output, root) in enumerate(zip(plan.plan.outputs, roots, strict=True))
+        if Path(root).is_dir()
+    ]
+
+
+class Collector:
+    """Stores what a task left. Every step may be done again by another agent."""
+
+    def __init__(
+        self, directory: TaskDirectory, plan: AgentPlan, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._sleep = sleep
+
+    def run(self) -> None:
+        """Store outputs and log, publish `done.json`, and remove the work unless it is all that
+        is left of an output that could not be stored.
+        """
+        self._tell_of_the_end()
+        problem = self._outputs() or self._log()
+        log = Path(self._directory.file(files.LOG))
+        done: DoneFile = {
+            "token": self._plan.plan.token,
+            "at": now_ms(),
+            "problem": str(ReasonCode.OUTPUT_FAILED) if problem else "",
+            "detail": problem or {},
+            "log_bytes": log.stat().st_size if log.exists() else 0,
+        }
+        self._directory.publish_surely(files.DONE, done)
+        if not problem:
+            places.remove_work(self._plan.layout, self._directory.path)
+
+    def _tell_of_the_end(self) -> None:
+        detail = (self._directory.read(files.EXIT) or {}).get("detail")
+        detail = detail if isinstance(detail, dict) else {}
+        if "leftovers" in detail:
+            self._directory.note("leftovers-killed", Level.WARNING, count=detail["leftovers"])
+        if "log_left_open" in detail:
+            self._directory.note("log-left-open", Level.WARNING, wait_s=1)
+        if "log_dropped_bytes" in detail:
+            self._directory.note(
+                "log-dropped", Level.WARNING, size=size(int(detail["log_dropped_bytes"]))
+            )
+        if "unkillable" in detail:
+            self._directory.note("leftovers-unkillable", Level.ERROR, count=detail["unkillable"])
+
+    def _outputs(self) -> dict[str, str | int]:
+        """Store every output; what its reason needs if one could not be stored."""
+        try:
+            syncs = output_syncs(self._directory, self._plan)
+        except PROBLEMS as error:
+            return {"detail": in_words(error), "path": self._directory.file(files.WORK)}
+        problem: dict[str, str | int] = {}
+        for sync in syncs:
+            said = self._try(sync.output.name, partial(self._store, sync))
+            if said and not problem:
+                problem = {"detail": said, "path": str(sync.root)}
+        return problem
+
+    def _store(self, sync: OutputSync) -> None:
+        walk = sync.store_all()
+        count, total = sync.totals()
+        if walk.skipped:
+            self._directory.note(
+                "output-skipped",
+                Level.WARNING,
+                name=sync.output.name,
+                count=walk.skipped,
+                example=walk.example,
+            )
+        self._directory.note(
+            "output-stored",
+            name=sync.output.name,
+            files=count,
+            size=size(total),
+            url=str(sync.output.url),
+        )
+
+    def _log(self) -> dict[str, str | int]:
+        plan = self._plan.plan
+        log = Path(self._directory.file(files.LOG))
+        if not plan.log_url or not log.exists():
+            return {}
+        error = self._try("log", lambda: self._store_log(plan, parse(plan.log_url, "log"), log))
+        return {"detail": error, "path": str(log)} if error else {}
+
+    def _store_log(self, plan: TaskPlan, url: Url, log: Path) -> None:
+        name = f"modelarts-job-{plan.job_id}-{plan.task_name}.log"
+        target = open_target(url, self._plan.objects)
+        # Copied and not linked: the task's own log stays as it is whatever happens to the copy.
+        state = target.put(log, name, last=False)
+        if target.settle({name: state[0]}):
+            raise OSError(0, f"{name} did not arrive")
+        self._directory.note("log-stored", url=f"{str(url).rstrip('/')}/{name}")
+
+    def _try(self, name: str, step: Callable[[], None]) -> str:
+        """Do `step`, three times if need be; what went wrong at last, or nothing."""
+        for left in range(TRIES - 1, -1, -1):
+            try:
+                step()
+            except PROBLEMS as error:
+                said = in_words(error)
+                if not left:
+                    return said
+                self._directory.note("output-retry", Level.WARNING, name=name, detail=said)
+                self._sleep(WAIT_S * 2 ** (TRIES - 1 - left))
+            else:
+                return ""
+        return ""

@@ -1,0 +1,78 @@
+"""The record of how a program ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from danlu.model.reason import ReasonCode
+from danlu.model.script import TaskPlan
+from danlu.node import ending
+from danlu.node.directory import TaskDirectory, now_ms
+from danlu.ports.task_directory import ExitFile
+
+UNSTARTED = 125
+"""The exit code of a program that the platform could not start (as `docker run` gives it)."""
+KILLED = 128 + signal.SIGKILL
+TERMINATED = 128 + signal.SIGTERM
+
+
+def of_status(plan: TaskPlan, status: int, ended_at: int) -> ExitFile:
+    """The record of a program that the kernel reported with this wait status."""
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "token": plan.token,
+        "ended_at": ended_at,
+        "exit_code": code if code >= 0 else 128 - code,
+        "signal": _signal_name(-code) if code < 0 else "",
+        "out_of_memory": False,
+        "problem": "",
+        "detail": {},
+    }
+
+
+def unstarted(
+    plan: TaskPlan, problem: ReasonCode, exit_code: int = UNSTARTED, /, **detail: str | int
+) -> ExitFile:
+    """The record of a program that never ran."""
+    return {
+        "token": plan.token,
+        "ended_at": now_ms(),
+        "exit_code": exit_code,
+        "signal": "",
+        "out_of_memory": False,
+        "problem": str(problem),
+        "detail": detail,
+    }
+
+
+def stopped_before_start(plan: TaskPlan) -> ExitFile:
+    """The record of a program that was stopped while its inputs were being staged."""
+    record = of_status(plan, int(signal.SIGTERM), now_ms())
+    record["detail"] = {"started": 0}
+    return record
+
+
+def lost(plan: TaskPlan, problem: ReasonCode) -> ExitFile:
+    """The record of a program whose end nobody saw: its shim was killed, or the machine was."""
+    record = of_status(plan, int(signal.SIGKILL), now_ms())
+    record["problem"] = str(problem)
+    return record
+
+
+def explain(record: ExitFile, directory: TaskDirectory, plan: TaskPlan) -> None:
+    """Say in the record if the program ended because it had been told to."""
+    given = ending.notice(directory)
+    if given is None:
+        return
+    limited = given["reason"] == ending.TIME_LIMIT
+    record["problem"] = str(ReasonCode.TIME_LIMIT) if limited else ""
+    if limited:
+        record["detail"] = {**record.get("detail", {}), **ending.limit_detail(plan)}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

@@ -1,0 +1,201 @@
+"""Objects and local trees into a task's directories."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from danlu.model.errors import EngineError, Missing
+from danlu.node.parallel import each
+from danlu.ports.objects import ObjectInfo, ObjectStore
+
+Check = Callable[[], None]
+"""Called often; raises when the task is to be stopped."""
+
+MOST_LISTED = 1000
+"""Objects that are remembered from the listing; longer listings are made twice."""
+COPY_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was brought. Threads add to it."""
+
+    files: int = 0
+    size: int = 0
+    skipped: list[str] = field(default_factory=list)
+    skipped_count: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, size: int) -> None:
+        """One more file."""
+        with self._lock:
+            self.files += 1
+            self.size += size
+
+    def skip(self, name: str) -> None:
+        """One that cannot be a file here; the first few are remembered by name."""
+        with self._lock:
+            self.skipped_count += 1
+            if len(self.skipped) < 3:
+                self.skipped.append(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Objects below a prefix: their number and size, and a way to go through them."""
+
+    files: int
+    size: int
+    objects: Callable[[], Iterable[ObjectInfo]]
+
+
+def survey(store: ObjectStore, bucket: str, prefix: str, check: Check) -> Source:
+    """Count what lies below `prefix`. Memory does not grow with it."""
+    kept: list[ObjectInfo] = []
+    files = size = 0
+    for info in store.walk(bucket, prefix):
+        check()
+        files += not info.key.endswith("/")
+        size += info.size
+        if len(kept) <= MOST_LISTED:
+            kept.append(info)
+    if len(kept) <= MOST_LISTED:
+        return Source(files, size, lambda: kept)
+    return Source(files, size, lambda: store.walk(bucket, prefix))
+
+
+def relative(key: str) -> str | None:
+    """The key, behind its prefix, as a path below a directory; None where it cannot be one."""
+    parts = key.split("/")
+    if any(part in ("", ".", "..") or len(part.encode()) > 255 for part in parts):
+        return None
+    return None if "\0" in key else key
+
+
+class Fetcher:
+    """Brings objects of one store."""
+
+    def __init__(self, store: ObjectStore, check: Check) -> None:
+        self._store = store
+        self._check = check
+        local: Callable[[str, str], str] | None = getattr(store, "local_file", None)
+        self._local = local
+
+    def directory(
+        self, source: Source, prefix: str, place: Path, after: Callable[[int], None]
+    ) -> Tally:
+        """Bring everything below `prefix` into `place`; `after` hears each file's size."""
+        tally = Tally()
+        made: set[str] = set()
+
+        def one(info: ObjectInfo) -> None:
+            self._check()
+            name = info.key[len(prefix) :]
+            if name.endswith("/") or not name:
+                if name and relative(name.rstrip("/")) is not None:
+                    (place / name).mkdir(parents=True, exist_ok=True)
+                return
+            if relative(name) is None:
+                tally.skip(info.key)
+                return
+            path = place / name
+            if name.rpartition("/")[0] not in made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made.add(name.rpartition("/")[0])
+            self.file(info, path)
+            tally.add(info.size)
+            after(info.size)
+
+        each(source.objects(), one)
+        return tally
+
+    def file(self, info: ObjectInfo, path: Path) -> None:
+        """Bring one object to `path`, which must not be there yet."""
+        with path.open("xb", buffering=0) as target:
+            if not self._copy_local(info, target.fileno()):
+                for chunk in self._store.read(info.bucket, info.key):
+                    self._check()
+                    target.write(chunk)
+            found = os.fstat(target.fileno()).st_size
+        if found != info.size:
+            raise EngineError(
+                "object-damaged",
+                bucket=info.bucket,
+                key=info.key,
+                detail=f"{found} bytes came and {info.size} were expected",
+            )
+        if executable(info.metadata.get("mode", "")):
+            path.chmod(0o755)
+
+    def _copy_local(self, info: ObjectInfo, target: int) -> bool:
+        """Let the kernel copy, where the object is a file of this machine."""
+        if self._local is None:
+            return False
+        with suppress(FileNotFoundError, Missing):
+            descriptor = os.open(self._local(info.bucket, info.key), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                copy_file(descriptor, target, self._check)
+            finally:
+                os.close(descriptor)
+            return True
+        return False
+
+
+def executable(mode: str) -> bool:
+    """Whether the metadata `mode` (octal, as `755` or `100755`) has an execute bit."""
+    with suppress(ValueError):
+        return len(mode) <= 12 and int(mode, 8) & 0o111 != 0
+    return False
+
+
+def copy_file(source: int, target: int, check: Check) -> None:
+    """Copy everything between two descriptors inside the kernel, sharing blocks where it can."""
+    use_range = True
+    while True:
+        check()
+        if use_range:
+            try:
+                moved = os.copy_file_range(source, target, COPY_BYTES)
+            except OSError:
+                use_range = False
+                continue
+        else:
+            moved = os.sendfile(target, source, None, COPY_BYTES)
+        if not moved:
+            return
+
+
+def copy_tree(source: Path, place: Path, check: Check) -> Tally:
+    """Copy a local directory's plain files (and links that stay inside) into `place`."""
+    tally = Tally()
+
+    def one(name: str) -> None:
+        check()
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (source / name).open("rb", buffering=0) as opened:
+            with path.open("xb", buffering=0) as target:
+                copy_file(opened.fileno(), target.fileno(), check)
+            tally.add(os.fstat(opened.fileno()).st_size)
+        path.chmod(0o755 if os.access(source / name, os.X_OK) else 0o644)
+
+    each(_plain_files(source), one)
+    return tally
+
+
+def _plain_files(root: Path) -> Iterator[str]:
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(root / below) as entries:
+            for entry in entries:
+                name = f"{below}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{name}/")
+                elif entry.is_file(follow_symlinks=False):
+                    yield name

@@ -1,0 +1,62 @@
+"""The few calls of Linux that Python has no function for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant that loses its own (prctl(2), subreaper)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent ends, however that happens."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+
+
+def name_process(name: str) -> None:
+    """The name that `ps` and `top` show, 15 bytes at most."""
+    _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))
+
+
+def sync_file_system(descriptor: int) -> None:
+    """Put everything written to the file system of `descriptor` on disk (syncfs(2))."""
+    if _libc.syncfs(descriptor) != 0:
+        _fail("syncfs")
+
+
+def _prctl(option: int, value: int | ctypes.c_char_p) -> None:
+    argument = value if isinstance(value, ctypes.c_char_p) else ctypes.c_ulong(value)
+    zero = ctypes.c_ulong(0)
+    if _libc.prctl(option, argument, zero, zero, zero) != 0:
+        _fail("prctl")
+
+
+def _fail(call: str) -> None:
+    number = ctypes.get_errno()
+    raise OSError(number, f"{call}: {os.strerror(number)}")
+
+
+def close_all_but(keep: set[int]) -> None:
+    """Close every other descriptor: locks and pipes of the parent that a fork brought along."""
+    low = 0
+    for descriptor in sorted(keep):
+        if low < descriptor:  # an empty range would close everything (Python 3.11)
+            os.closerange(low, descriptor)
+        low = descriptor + 1
+    close_from(low)
+
+
+def close_from(low: int) -> None:
+    """Close every descriptor from `low` on."""
+    highest = os.sysconf("SC_OPEN_MAX")
+    os.closerange(low, highest if highest > 0 else 1 << 20)

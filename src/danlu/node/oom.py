@@ -1,0 +1,76 @@
+"""Whether memory ran out: the kernel counts the processes that it killed for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+KILLED_WITHIN_S = 3.0
+LOOK_EVERY_S = 1.0
+FAILED_WITHIN_S = 30.0
+"""A program whose worker was killed notices later, when it asks the worker for something."""
+
+
+def counter() -> Path:
+    """The file in which the kernel says how many processes it has killed here for memory.
+
+    In a container with a memory controller of its own the count is the container's; otherwise
+    it is the machine's, which may include somebody else's process.
+    """
+    own = _own_events()
+    return own if own is not None and _count_in(own) is not None else Path("/proc/vmstat")
+
+
+def _own_events() -> Path | None:
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text("utf-8").splitlines():
+            number, _, rest = line.partition(":")
+            group = rest.partition(":")[2]
+            if number == "0" and group not in ("", "/"):
+                return Path(f"/sys/fs/cgroup{group}/memory.events")
+    return None
+
+
+def _count_in(path: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        for line in path.read_bytes().splitlines():
+            if line.startswith(b"oom_kill "):
+                return int(line.split()[1])
+    return None
+
+
+class OomWatch:
+    """Remembers when the kernel's count last rose."""
+
+    def __init__(
+        self, file: Path | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._file = file or counter()
+        self._monotonic = monotonic
+        self._count = _count_in(self._file) or 0
+        self._looked_at = monotonic()
+        self._rose_at: float | None = None
+
+    def look_again(self) -> None:
+        """Take notice of the count, if the last time was a second ago."""
+        if self._monotonic() - self._looked_at >= LOOK_EVERY_S:
+            self._look()
+
+    def _look(self) -> None:
+        self._looked_at = self._monotonic()
+        count = _count_in(self._file) or 0
+        if count > self._count:
+            self._rose_at = self._monotonic()
+        self._count = count
+
+    def explains(self, *, killed: bool, failed: bool) -> bool:
+        """Whether memory explains how a program just ended: `killed` by a SIGKILL that was not
+        ours, or `failed` in another way shortly after one of its processes was killed.
+        """
+        self._look()
+        if self._rose_at is None:
+            return False
+        since = self._monotonic() - self._rose_at
+        return (killed and since <= KILLED_WITHIN_S) or (failed and since <= FAILED_WITHIN_S)

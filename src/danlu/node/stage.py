@@ -1,0 +1,245 @@
+"""Everything that has to be there before the program starts: places, code, inputs, outputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from danlu.model.errors import Missing, PlatformError
+from danlu.model.event import Level
+from danlu.model.job import Input, Output
+from danlu.model.reason import ReasonCode
+from danlu.model.resources import size
+from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, World, world
+from danlu.model.url import LocalUrl, ObjectUrl
+from danlu.node import places, requirements
+from danlu.node.directory import TaskDirectory
+from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
+from danlu.node.store import open_store
+from danlu.node.stored import Stored
+from danlu.ports.objects import ObjectStore
+from danlu.ports.task_directory import AgentPlan
+
+PROGRESS_EVERY_S = 30.0
+
+
+class StageFailed(Exception):
+    """The program cannot be started: why, as a reason code and what its sentence needs."""
+
+    def __init__(self, problem: ReasonCode, **detail: str | int) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.detail = detail
+
+
+class Stage:
+    """Prepares one task. `check` is called often and raises when the task is to be stopped."""
+
+    def __init__(self, directory: TaskDirectory, plan: AgentPlan, check: Check) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._check = check
+        self._store: ObjectStore | None = None
+
+    def run(self) -> World:
+        """Prepare everything; the program's arguments, variables and directories.
+
+        Raises StageFailed, or what `check` raises.
+        """
+        plan, layout = self._plan.plan, self._plan.layout
+        found = world(plan, layout)
+        self._say_what_differs()
+        with self._failing(ReasonCode.CODE_FAILED):
+            places.make(layout, self._directory.path)
+            if plan.code is not None:
+                self._code(plan.code, self._place(found.code_dir))
+        for channel, place in zip(plan.inputs, found.inputs, strict=True):
+            with self._failing(ReasonCode.INPUT_FAILED, name=channel.name):
+                self._input(channel, self._place(place))
+        stored = Stored(self._directory)
+        for index, (output, place) in enumerate(zip(plan.outputs, found.outputs, strict=True)):
+            with self._failing(ReasonCode.OUTPUT_FAILED, path=place):
+                self._output(index, output, self._place(place), stored)
+        wanted = Path(found.code_dir, requirements.FILE)
+        if plan.code is not None and wanted.is_file():
+            return self._with_requirements(wanted, found)
+        return found
+
+    @contextmanager
+    def _failing(self, problem: ReasonCode, **detail: str | int) -> Iterator[None]:
+        try:
+            yield
+        except (PlatformError, OSError, UnicodeError) as error:
+            raise StageFailed(problem, detail=in_words(error), **detail) from error
+
+    def _place(self, path: str) -> Path:
+        return places.inside(self._plan.layout, path)
+
+    def _fetcher(self) -> tuple[ObjectStore, Fetcher]:
+        if self._store is None:
+            self._store = open_store(self._plan.objects)
+        return self._store, Fetcher(self._store, self._check)
+
+    def _say_what_differs(self) -> None:
+        layout = self._plan.layout
+        if not layout.literal:
+            self._directory.remark(
+                "paths-mapped",
+                literal=f"{LITERAL_HOME}, {LITERAL_CACHE}",
+                real=f"{layout.home}, {layout.cache}",
+            )
+        if not self._plan.enforces_limits:
+            self._directory.remark("limits-unenforced")
+
+    # code and inputs
+
+    def _code(self, url: ObjectUrl, place: Path) -> None:
+        store, fetcher = self._fetcher()
+        source = survey(store, url.bucket, url.directory, self._check)
+        if not source.files:
+            raise Missing("code-dir-missing", value=url)
+        place.mkdir(parents=True)
+        tally = fetcher.directory(source, url.directory, place, lambda _: None)
+        self._warn_of_skipped(url.name, tally)
+        self._directory.note(
+            "code-staged", files=tally.files, size=size(tally.size), dir=str(place)
+        )
+
+    def _input(self, channel: Input, place: Path) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(channel.url, LocalUrl):
+            self._link(channel, Path(channel.url.path), place)
+            return
+        began = time.monotonic()
+        tally = self._bring("input-staging", channel, channel.url, place)
+        if tally is None:
+            raise Missing("object-missing", field=channel.name, value=channel.url)
+        self._directory.note(
+            "input-staged",
+            name=channel.name,
+            files=tally.files,
+            size=size(tally.size),
+            url=str(channel.url),
+            took_s=f"{time.monotonic() - began:.1f}",
+        )
+
+    def _link(self, channel: Input, path: Path, place: Path) -> None:
+        """Use what lies on this machine where it lies."""
+        if not path.exists():
+            raise Missing("path-missing", field=channel.name, value=path)
+        if path.is_dir():
+            os.scandir(path).close()
+            place.symlink_to(path, target_is_directory=True)
+        else:
+            path.open("rb").close()
+            place.mkdir()
+            (place / path.name).symlink_to(path)
+        self._directory.note("input-linked", name=channel.name, url=str(channel.url))
+
+    def _bring(
+        self, key: str, channel: Input | Output, url: ObjectUrl, place: Path
+    ) -> Tally | None:
+        """Bring an object or everything below a prefix; None if there is nothing."""
+        store, fetcher = self._fetcher()
+        place.mkdir(parents=True, exist_ok=True)
+        if url.key and not url.key.endswith("/"):
+            try:
+                info = store.head(url.bucket, url.key)
+            except Missing:
+                pass
+            else:
+                source = Source(1, info.size, lambda: [info])
+                prefix = url.key[: -len(url.name)]
+                return fetcher.directory(source, prefix, place, lambda _: None)
+        source = survey(store, url.bucket, url.directory, self._check)
+        if not source.size and not list(source.objects()):
+            return None
+        told = {"name": channel.name, "url": str(url)}
+        self._directory.note(key, **told, size=size(source.size))
+        progress = _Progress(source.size, lambda text: self._progress(channel.name, text))
+        tally = fetcher.directory(source, url.directory, place, progress.add)
+        self._warn_of_skipped(channel.name, tally)
+        return tally
+
+    def _progress(self, name: str, text: str) -> None:
+        self._directory.note("staging-progress", name=name, done=text)
+
+    def _warn_of_skipped(self, name: str, tally: Tally) -> None:
+        if tally.skipped_count:
+            self._directory.note(
+                "objects-skipped",
+                Level.WARNING,
+                name=name,
+                count=tally.skipped_count,
+                keys=", ".join(tally.skipped),
+            )
+
+    # outputs
+
+    def _output(self, index: int, output: Output, place: Path, stored: Stored) -> None:
+        place.mkdir(parents=True)
+        if isinstance(output.url, LocalUrl):
+            target = Path(output.url.path)
+            target.mkdir(parents=True, exist_ok=True)
+            if not os.access(target, os.W_OK | os.X_OK):
+                raise PermissionError(13, f"{target} cannot be written to")
+        else:
+            store, _ = self._fetcher()
+            store.list(output.url.bucket, limit=1)
+        if not output.prefetch:
+            return
+        if isinstance(output.url, LocalUrl):
+            tally: Tally | None = copy_tree(Path(output.url.path), place, self._check)
+        else:
+            tally = self._bring("input-staging", output, output.url, place)
+        if tally is None or not tally.files:
+            return
+        stored.everything(index, place)
+        self._directory.note(
+            "output-prefetched",
+            name=output.name,
+            files=tally.files,
+            size=size(tally.size),
+            url=str(output.url),
+        )
+
+    # requirements
+
+    def _with_requirements(self, file: Path, found: World) -> World:
+        began = time.monotonic()
+        self._directory.note("requirements-installing")
+        with self._failing(ReasonCode.REQUIREMENTS_FAILED):
+            try:
+                layout = requirements.install(self._directory, self._plan, file, found, self._check)
+            except requirements.InstallFailed as error:
+                raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
+        self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")
+        return world(self._plan.plan, layout)
+
+
+class _Progress:
+    """Speaks up now and then while much is being brought."""
+
+    def __init__(self, whole: int, say: Callable[[str], None]) -> None:
+        self._whole = whole
+        self._done = 0
+        self._say = say
+        self._next = time.monotonic() + PROGRESS_EVERY_S
+
+    def add(self, count: int) -> None:
+        """So many bytes more. From any thread; a lost addition only makes a figure late."""
+        self._done += count
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + PROGRESS_EVERY_S
+            self._say(f"{size(self._done)} / {size(self._whole)}")
+
+
+def in_words(error: Exception) -> str:
+    """An error as the end of a sentence: which file, and what the system said."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

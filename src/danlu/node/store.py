@@ -1,0 +1,29 @@
+"""The object store that a plan names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import cast
+
+from danlu.model.errors import Unavailable
+from danlu.ports.objects import ObjectStore
+
+KINDS = {"folder": "danlu.stores.folder:FolderStore"}
+WARM = ("danlu.stores.folder", "danlu.stores.folder.bucket")
+"""Modules that an agent of the folder store will want; imported before it has anything to do."""
+
+
+def open_store(spec: Mapping[str, str]) -> ObjectStore:
+    """Open the store that `spec` describes: its `kind`, and what its class is made with.
+
+    Raises Unavailable where there is no such store here.
+    """
+    arguments = dict(spec)
+    kind = arguments.pop("kind", "")
+    module, _, name = KINDS.get(kind, kind).partition(":")
+    try:
+        opened = getattr(importlib.import_module(module), name)(**arguments)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise Unavailable("extra-missing", name=kind or "objects", install="danlu") from error
+    return cast("ObjectStore", opened)

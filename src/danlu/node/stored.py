@@ -1,0 +1,62 @@
+"""Which output files are safely stored, and in which state they were when they were read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from danlu.node.directory import TaskDirectory
+from danlu.ports import task_directory as files
+
+State = tuple[int, int, int, int]
+"""Size, time of the last change to the content, and to the inode (ns), and inode number."""
+
+
+def state_of(found: os.stat_result) -> State:
+    """What changes when a file is written, replaced or renamed."""
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+class Stored:
+    """The journal of stored files, kept in `stored.jsonl` so that another agent can go on."""
+
+    def __init__(self, directory: TaskDirectory) -> None:
+        self._directory = directory
+        self._states: dict[tuple[int, str], State] = {}
+        for output, name, state in _read(directory.file(files.STORED)):
+            self._states[output, name] = state
+
+    def state(self, output: int, name: str) -> State | None:
+        """The state in which a file of an output was stored, or None if it was not."""
+        return self._states.get((output, name))
+
+    def note(self, output: int, name: str, state: State) -> None:
+        """A file is stored in this state."""
+        self._states[output, name] = state
+        self._directory.append(files.STORED, {"output": output, "name": name, "state": state})
+
+    def everything(self, output: int, root: Path) -> None:
+        """All that lies below `root` came from where it would be stored."""
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                self.note(output, str(path.relative_to(root)), state_of(path.stat()))
+
+    def names(self, output: int) -> dict[str, int]:
+        """The stored files of an output, with their sizes."""
+        return {name: state[0] for (index, name), state in self._states.items() if index == output}
+
+
+def _read(path: str) -> Iterator[tuple[int, str, State]]:
+    try:
+        stream = Path(path).open("rb")  # noqa: SIM115 -- closed below
+    except OSError:
+        return
+    with stream:
+        for line in stream:
+            with suppress(ValueError, TypeError, KeyError):
+                entry = json.loads(line)
+                size, modified, changed, inode = entry["state"]
+                yield int(entry["output"]), str(entry["name"]), (size, modified, changed, inode)

@@ -1,0 +1,178 @@
+"""Beside a running task: outputs are stored, samples taken, orders to end carried out."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import cast
+
+from danlu.node import ending, identity, tree
+from danlu.node.collect import output_syncs
+from danlu.node.directory import TaskDirectory
+from danlu.node.ending import Ending
+from danlu.node.identity import Process
+from danlu.node.sample import Sampler
+from danlu.node.signals import SignalPipe
+from danlu.node.sync import PROBLEMS, OutputSync
+from danlu.ports import task_directory as files
+from danlu.ports.task_directory import AgentPlan, ProcessIdentity, TaskFile
+
+KILL_LIMIT_S = 5.0
+KILL_EVERY_S = 1.0
+UNKILLABLE_S = 15.0
+"""After this long the shim is killed too, and the task ends with processes left that nothing can
+end (a device or a file system does not answer them)."""
+STARTING_S = 0.01
+LONGEST_S = 3600.0
+
+
+class Supervisor:
+    """Watches one shim. `started` is the pipe on which the shim says that the program runs, or
+    None for an agent that took the task over.
+    """
+
+    def __init__(
+        self,
+        directory: TaskDirectory,
+        plan: AgentPlan,
+        shim: ProcessIdentity,
+        signals: SignalPipe,
+        started: int | None,
+    ) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._shim = shim
+        self._signals = signals
+        self._started = started
+        self._ending = Ending(directory)
+        self._term_due = self._ending.deadline is not None
+        self._kill_at = 0.0
+        self._first_kill: float | None = None
+        self._program: ProcessIdentity | None = None
+
+    def run(self) -> None:
+        """Watch until the shim is gone."""
+        shim = identity.open_process(self._shim)
+        if shim is None:
+            return
+        syncer = Syncer(self._directory, self._plan)
+        sampler = Sampler(self._directory, self._plan.plan, self._shim["pid"])
+        poll = select.poll()
+        poll.register(shim, select.POLLIN)
+        poll.register(self._signals.descriptor, select.POLLIN)
+        if self._started is not None:
+            poll.register(self._started, select.POLLIN)
+        try:
+            syncer.start()
+            sampler.start()
+            self._directory.reserve(files.DONE, files.NOTICE)
+            while True:
+                pause_s = self._act()
+                ready = {descriptor for descriptor, _ in poll.poll(pause_s * 1000)}
+                if shim in ready:
+                    return
+                self._signals.taken()
+                if self._started is not None and self._started in ready:
+                    poll.unregister(self._started)
+                    self._note_start()
+        finally:
+            os.close(shim)
+            sampler.stop()
+            syncer.stop()
+
+    def _note_start(self) -> None:
+        if self._started is not None and os.read(self._started, 1):
+            pid = (self._running_program() or {"pid": 0})["pid"]
+            self._directory.note("task-started", pid=pid)
+        self._started = None
+
+    def _running_program(self) -> ProcessIdentity | None:
+        if self._program is None:
+            task = cast("TaskFile | None", self._directory.read(files.TASK))
+            self._program = task["program"] if task else None
+        return self._program
+
+    def _act(self) -> float:
+        """Carry out what is due; how long there is nothing to do."""
+        grace_s = ending.ordered_grace(self._directory)
+        if grace_s is not None and self._ending.order(ending.STOP, grace_s):
+            self._term_due = True
+        limit_left_s = self._limit_left_s()
+        if limit_left_s is not None and limit_left_s <= 0 and self._ending.deadline is None:
+            self._term_due = self._ending.order(ending.TIME_LIMIT, self._plan.plan.grace_s)
+        if self._term_due and not self._terminate():
+            return STARTING_S
+        left_s = self._ending.left_s()
+        if left_s is None:
+            return LONGEST_S if limit_left_s is None else min(LONGEST_S, limit_left_s + 0.001)
+        return min(LONGEST_S, left_s + 0.001) if left_s > 0 else self._kill()
+
+    def _limit_left_s(self) -> float | None:
+        limit_s = self._plan.plan.time_limit_s
+        program = self._running_program() if limit_s is not None else None
+        if limit_s is None or program is None:
+            return None if limit_s is None else STARTING_S
+        began_s = program["start_ticks"] / os.sysconf("SC_CLK_TCK")
+        return limit_s - (ending.boot_clock() - began_s)
+
+    def _terminate(self) -> bool:
+        """SIGTERM to the program's process group; False if there is no program yet.
+
+        The group is what a terminal's Ctrl-C would reach: the program and those of its children
+        that did not ask for a group of their own. Whoever made a group for its children means to
+        look after them. If nobody of the group is left, everybody else is asked.
+        """
+        program = self._running_program()
+        if program is None:
+            return False
+        if not tree.signal_group(self._below_shim, program["pid"], signal.SIGTERM):
+            for process in self._below_shim():
+                identity.send_to(process, signal.SIGTERM)
+        self._term_due = False
+        return True
+
+    def _kill(self) -> float:
+        now = time.monotonic()
+        if now >= self._kill_at:
+            self._first_kill = self._first_kill or now
+            tree.kill_all(self._below_shim, KILL_LIMIT_S)
+            self._kill_at = time.monotonic() + KILL_EVERY_S
+            if now - self._first_kill > UNKILLABLE_S:
+                identity.send(self._shim, signal.SIGKILL)
+        return max(0.001, self._kill_at - time.monotonic())
+
+    def _below_shim(self) -> list[Process]:
+        return tree.descendants({self._shim["pid"]})
+
+
+class Syncer:
+    """A thread that stores what the program has written, while it runs."""
+
+    def __init__(self, directory: TaskDirectory, plan: AgentPlan) -> None:
+        self._directory = directory
+        self._plan = plan
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="syncer", daemon=True)
+
+    def start(self) -> None:
+        """Begin, if the task has outputs."""
+        if self._plan.plan.outputs:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End after the file that is being stored."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        syncs: list[OutputSync] = []
+        while not self._stopping.wait(self._plan.sync_interval_s):
+            with suppress(*PROBLEMS):
+                syncs = syncs or output_syncs(self._directory, self._plan)
+            for sync in syncs:
+                sync.store_steady(self._stopping)

@@ -1,0 +1,168 @@
+"""Where outputs and logs go: objects, or a directory of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+
+from danlu.model.url import LocalUrl, ObjectUrl, Url
+from danlu.node import linux
+from danlu.node.fetch import copy_file
+from danlu.node.store import open_store
+from danlu.node.stored import State, state_of
+from danlu.ports.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class Unsteady(Exception):
+    """A file changed while it was read; nothing of it was stored."""
+
+
+class Target(Protocol):
+    """Stores files under names relative to one place. Safe to use from several threads."""
+
+    def put(self, file: Path, name: str, *, last: bool) -> State:
+        """Store a file; the state in which it was read. `last`: nobody writes to it any more.
+
+        Raises Unsteady, OSError or PlatformError.
+        """
+
+    def settle(self, sizes: Mapping[str, int]) -> list[str]:
+        """Make everything durable; the names that are not there with their size."""
+
+
+def open_target(url: Url, objects: Mapping[str, str]) -> Target:
+    """The target that an output's or log's address stands for."""
+    if isinstance(url, LocalUrl):
+        return FolderTarget(Path(url.path))
+    return ObjectTarget(open_store(objects), url)
+
+
+class SteadyFile(io.RawIOBase):
+    """A file that refuses to end if it changed while it was read, so that no half of it is ever
+    published. What a program wrote through a memory map is put on disk first: only then does
+    its next change show in the file's times.
+    """
+
+    def __init__(self, path: Path, *, last: bool) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        if not last:
+            with contextlib.suppress(OSError):
+                os.fsync(self._descriptor)
+        self.state = state_of(os.fstat(self._descriptor))
+
+    def readable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = os.readv(self._descriptor, [buffer])
+        if count == 0:
+            self.check()
+        return count
+
+    def check(self) -> None:
+        """Raise Unsteady if the file is not as it was."""
+        if state_of(os.fstat(self._descriptor)) != self.state:
+            raise Unsteady
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+class ObjectTarget:
+    """Objects below a prefix."""
+
+    def __init__(self, store: ObjectStore, url: ObjectUrl) -> None:
+        self._store = store
+        self._url = url
+
+    def put(self, file: Path, name: str, *, last: bool) -> State:
+        mode = f"{os.stat(file).st_mode & 0o777:o}"  # noqa: PTH116 -- links are followed here
+        with SteadyFile(file, last=last) as source:
+            self._store.put(
+                self._url.bucket,
+                self._key(name),
+                cast("BinaryIO", source),
+                metadata={"mode": mode} if int(mode, 8) & 0o111 else None,
+            )
+            return source.state
+
+    def settle(self, sizes: Mapping[str, int]) -> list[str]:
+        wanted = {self._key(name): (name, size) for name, size in sizes.items()}
+        for info in self._store.walk(self._url.bucket, self._url.directory):
+            if info.key in wanted and wanted[info.key][1] == info.size:
+                del wanted[info.key]
+        return [name for name, _ in wanted.values()]
+
+    def _key(self, name: str) -> str:
+        # A name that is not UTF-8 cannot be a key; its odd bytes are written out.
+        plain = os.fsencode(name).decode("utf-8", "backslashreplace")
+        return self._url.child(plain).key
+
+
+class FolderTarget:
+    """A directory of this machine. Files appear whole, by rename."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, file: Path, name: str, *, last: bool) -> State:
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.parent / f".{secrets.token_hex(8)}.part"
+        try:
+            with SteadyFile(file, last=last) as source:
+                if not (last and self._link(file, temporary)):
+                    self._copy(source, temporary)
+                if not last:
+                    source.check()
+                temporary.replace(path)
+                return source.state
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def settle(self, sizes: Mapping[str, int]) -> list[str]:
+        self._root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            linux.sync_file_system(descriptor)
+        finally:
+            os.close(descriptor)
+        return [name for name, size in sizes.items() if not self._has(name, size)]
+
+    def _has(self, name: str, size: int) -> bool:
+        try:
+            return (self._root / name).stat().st_size == size
+        except OSError:
+            return False
+
+    def _link(self, file: Path, temporary: Path) -> bool:
+        """Give the finished file its second name: no copy, where the file system is the same."""
+        try:
+            os.link(file, temporary, follow_symlinks=True)
+        except OSError:
+            return False
+        return True
+
+    def _copy(self, source: SteadyFile, temporary: Path) -> None:
+        mode = os.fstat(source.fileno()).st_mode & 0o777
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, mode | 0o600)
+        try:
+            os.fchmod(descriptor, mode | 0o600)
+            copy_file(source.fileno(), descriptor, lambda: None)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

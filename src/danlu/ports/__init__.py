@@ -1,0 +1,1 @@
+"""The seams, as Protocols."""

@@ -1,0 +1,198 @@
+"""The seam to where tasks run.
+
+Eight methods, all idempotent, addressed by our own `Ref`, batch-first. Powers that only some
+engines have are one-method Protocols of their own beside a frozen `Powers` value. The contract
+suite `tests/contract/engine.py` runs against every engine, the scriptable fake included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from danlu.model.event import Level
+from danlu.model.reason import ReasonCode
+from danlu.model.resources import Offer
+from danlu.model.script import Layout, TaskPlan
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Ref:
+    """The platform's own name for one task of one attempt; `token` proves the attempt."""
+
+    job_id: str
+    attempt: int
+    task: int
+    token: str
+
+    @property
+    def name(self) -> str:
+        """A deterministic name for directories, containers and pods: letters, digits, `-`."""
+        return f"{self.job_id}-{self.attempt}-{self.task}"
+
+
+class Phase(StrEnum):
+    """What an engine can say about a task."""
+
+    ABSENT = "absent"
+    """Nothing is known under this ref and token, and nothing runs: a proof, not a doubt."""
+    LAUNCHING = "launching"
+    """Accepted; staging inputs; the user's program has not started."""
+    RUNNING = "running"
+    COLLECTING = "collecting"
+    """The program has ended (`exit` is set); outputs and logs are being stored."""
+    DONE = "done"
+    """Nothing is left to do; the log is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the user's program ended. `signal` is a name such as SIGKILL, or empty.
+
+    `problem` is set where the platform, not the program, ended the task or could not start it.
+    """
+
+    ended_at: int
+    exit_code: int
+    signal: str = ""
+    out_of_memory: bool = False
+    problem: ReasonCode | None = None
+    detail: Mapping[str, str | int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the node agent did or noticed; `key` names a text of `texts.events`."""
+
+    at: int
+    key: str
+    params: Mapping[str, str | int] = field(default_factory=dict)
+    level: Level = Level.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an engine saw of one task. Unknown values are None, never 0."""
+
+    phase: Phase
+    started_at: int | None = None
+    exit: Exit | None = None
+    problem: ReasonCode | None = None
+    """Set with DONE where outputs or logs could not be stored."""
+    detail: Mapping[str, str | int] = field(default_factory=dict)
+    notes: Sequence[Note] = ()
+    """Every note so far, oldest first."""
+    unreachable: bool = False
+    """The engine cannot tell at the moment; `phase` is the last one known."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Bytes of a log from an absolute offset. `ended`: the task has ended and is drained."""
+
+    offset: int
+    data: bytes
+    ended: bool
+
+    @property
+    def next(self) -> int:
+        """The offset at which to go on."""
+        return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The use of one task at one instant. None = unknown, which is not 0.
+
+    `cpu_cores` is the mean number of cores busy since the sample before; `gpu_busy` the share
+    (0–1) of time in which a kernel ran, `gpu_memory` the used share, both averaged over the
+    task's GPUs.
+    """
+
+    at: int
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    gpu_busy: float | None = None
+    gpu_memory: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A task to be started on `node`. The engine fills the plan's hosts and rendezvous port."""
+
+    ref: Ref
+    node: str
+    plan: TaskPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """What an engine can do beyond the eight methods; *place* checks it."""
+
+    literal_paths: bool = False
+    enforces_limits: bool = False
+    local_paths: bool = False
+    """Tasks see this machine's file system, so `file://` channels work."""
+
+
+class Engine(Protocol):
+    """Where tasks run. Every method may be called again with the same arguments."""
+
+    @property
+    def powers(self) -> Powers:
+        """What this engine can do beyond these methods."""
+
+    def capacity(self) -> Sequence[Offer]:
+        """Every node that is up, with all that it has (not only what is free)."""
+
+    def launch(self, launches: Sequence[Launch]) -> None:
+        """Start all tasks or none; raise EngineError if that cannot be done.
+
+        The same ref twice is one task: what exists under a ref and token is adopted.
+        """
+
+    def observe(self, refs: Iterable[Ref]) -> Mapping[Ref, Seen]:
+        """Say what is known of each ref. Never raises for unknown ones; cheap."""
+
+    def stop(self, ref: Ref, grace_s: float) -> None:
+        """SIGTERM to the tree, `grace_s` seconds, then SIGKILL to all of it. Does not wait."""
+
+    def logs(self, ref: Ref, since: int, limit: int = 1 << 20) -> LogChunk:
+        """At most `limit` bytes from the absolute offset `since`; does not wait for more.
+
+        An unknown ref gives an empty chunk with `ended` set.
+        """
+
+    def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
+        """Every sample taken of each ref, oldest first; empty where there is none."""
+
+    def remove(self, ref: Ref) -> None:
+        """Forget the task, its log included, and free what it held. Stops it if it still runs."""
+
+    def known(self) -> Sequence[Ref]:
+        """Everything of ours that exists, for re-adoption and the orphan sweep."""
+
+
+@runtime_checkable
+class Wakes(Protocol):
+    """An engine that tells when something may have changed, so that nobody has to poll."""
+
+    def on_change(self, callback: WakeCallback) -> None:
+        """Call `callback` (from any thread, quickly) whenever a task may have changed."""
+
+
+class WakeCallback(Protocol):
+    """What `Wakes.on_change` calls."""
+
+    def __call__(self) -> None:
+        """Something may have changed; `observe` tells what."""
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """An engine that can say where a task's fixed places would lie, for a dry run."""
+
+    def layout(self, ref: Ref, plan: TaskPlan) -> Layout:
+        """The layout that `plan` would get under `ref`; nothing is made."""

@@ -1,0 +1,162 @@
+"""The task directory: how the node agent, its shim and the server tell each other things.
+
+One directory a task, on the machine where it runs. Every file has one writer. Whole files are
+published by rename (write `x.tmp`, fsync, rename); growing files are only ever appended to.
+
+| file | writer | holds |
+|---|---|---|
+| `plan.json` | server, before the agent starts | `AgentPlan`: what to run |
+| `lock` | agent, then shim | an exclusive flock; free = neither lives |
+| `watch` | agent | an exclusive flock that the shim does not inherit; free = no agent in charge |
+| `agent.json` | agent | `ProcessIdentity` of the agent, and the attempt's token |
+| `agent.err` | agent | what went wrong in the agent itself, for people |
+| `task.json` | shim | `ProcessIdentity` of shim and program, `started_at` |
+| `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
+| `notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
+| `log` | agent while staging, then shim | what the program printed, bytes, append-only |
+| `notes.jsonl` | agent | one note a line |
+| `samples.jsonl` | agent | one sample a line |
+| `stored.jsonl` | agent | one output file that is safely stored a line |
+| `exit.json` | shim (agent if the shim died) | how the program ended; before the lock drops |
+| `done.json` | agent | outputs and logs are stored (or why not) |
+| `work/` | agent | code, inputs, outputs, home, cache, temp; removed once outputs are stored |
+
+An agent that finds the directory already begun takes it over: the one before it has died (the
+`watch` lock proves it). So "start an agent in this directory" is the answer to every doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NotRequired, TypedDict
+
+from danlu.model.script import Layout, TaskPlan
+
+PLAN = "plan.json"
+LOCK = "lock"
+WATCH = "watch"
+AGENT = "agent.json"
+AGENT_ERRORS = "agent.err"
+TASK = "task.json"
+STOP = "stop.json"
+NOTICE = "notice.json"
+LOG = "log"
+NOTES = "notes.jsonl"
+SAMPLES = "samples.jsonl"
+STORED = "stored.jsonl"
+EXIT = "exit.json"
+DONE = "done.json"
+WORK = "work"
+
+BUSY_EXIT = 76
+"""What an agent exits with when another one is in charge of its directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """`plan.json`: a task, where its places lie, and how the agent reaches the platform.
+
+    `objects` says which object store to open: `kind` names it (`folder`, or
+    `module:Class`), the rest are its constructor's arguments. `environment` is what the task gets
+    of the server's own variables; the task's own ones win. `wake` is the socket that is told of
+    changes, empty = nobody.
+    """
+
+    plan: TaskPlan
+    layout: Layout
+    objects: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    wake: str = ""
+    sync_interval_s: float = 5.0
+    enforces_limits: bool = False
+
+
+class ProcessIdentity(TypedDict):
+    """A process that a pid alone cannot name: pids are used again, boots end."""
+
+    pid: int
+    start_ticks: int
+    """Field 22 of /proc/<pid>/stat: clock ticks after boot at which it started."""
+    boot_id: str
+    """/proc/sys/kernel/random/boot_id."""
+
+
+class AgentFile(TypedDict):
+    """`agent.json`."""
+
+    token: str
+    agent: ProcessIdentity
+    starts: NotRequired[int]
+    """How many agents this directory has had, this one included."""
+
+
+class TaskFile(TypedDict):
+    """`task.json`."""
+
+    token: str
+    shim: ProcessIdentity
+    program: ProcessIdentity
+    started_at: int
+
+
+class StopFile(TypedDict):
+    """`stop.json`."""
+
+    grace_s: float
+
+
+class NoticeFile(TypedDict):
+    """`notice.json`, which the program finds through DANLU_STOP_FILE.
+
+    `reason` is `stop` (a user or the platform asked for it) or `time-limit`; `deadline` the
+    instant (UTC ms) at which what still runs is killed, `deadline_boot_s` the same in seconds of
+    CLOCK_BOOTTIME, which nobody can set.
+    """
+
+    reason: str
+    at: int
+    grace_s: float
+    deadline: int
+    deadline_boot_s: float
+
+
+class ExitFile(TypedDict):
+    """`exit.json`. `signal` is a name or empty; `problem` a ReasonCode or empty."""
+
+    token: str
+    ended_at: int
+    exit_code: int
+    signal: str
+    out_of_memory: bool
+    problem: NotRequired[str]
+    detail: NotRequired[dict[str, str | int]]
+
+
+class DoneFile(TypedDict):
+    """`done.json`. `problem` is a ReasonCode or empty."""
+
+    token: str
+    at: int
+    problem: str
+    detail: dict[str, str | int]
+    log_bytes: int
+
+
+class NoteLine(TypedDict):
+    """A line of `notes.jsonl`."""
+
+    at: int
+    key: str
+    params: dict[str, str | int]
+    level: str
+
+
+class SampleLine(TypedDict):
+    """A line of `samples.jsonl`; a missing key is unknown."""
+
+    at: int
+    cpu_cores: NotRequired[float]
+    memory_bytes: NotRequired[int]
+    gpu_busy: NotRequired[float]
+    gpu_memory: NotRequired[float]

@@ -1,0 +1,288 @@
+"""The server's settings: defaults < file < environment (`DANLU_*`) < flags.
+
+An unknown key stops the start, wherever it stands: a misspelt setting that is silently ignored
+is worse than a server that does not come up.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from danlu.model.errors import Invalid
+from danlu.model.flavor import Flavor
+from danlu.model.resources import GIB, Shape
+
+PREFIX = "DANLU_"
+FILE = "danlu.toml"
+CLIENT_VARIABLES = frozenset(
+    {"SERVER", "ACCESS_KEY", "SECRET_KEY", "LANG", "JOB_ID", "ATTEMPT", "STOP_FILE", "DEBUG"}
+)
+"""`DANLU_*` variables that belong to the command line or to a job, not to the server."""
+
+
+def _setting(default: Any, english: str, chinese: str) -> Any:
+    """A field with its meaning in both languages."""
+    return field(default=default, metadata={"en": english, "zh": chinese})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting of a server."""
+
+    data: Path = _setting(  # noqa: RUF009 - _setting only builds a field
+        Path(),
+        "the directory of everything the server keeps",
+        "服务器全部数据所在的目录",
+    )
+    host: str = _setting(
+        "127.0.0.1",
+        "the address to listen on; another than loopback needs TLS or insecure_bind",
+        "监听地址；非回环地址需要 TLS 或 insecure_bind",
+    )
+    port: int = _setting(
+        8778, "the TCP port to listen on; 0 takes a free one", "监听端口；0 表示任取空闲端口"
+    )
+    ready_file: str = _setting(
+        "",
+        "where to write address and first access key as JSON once ready (default: server.json"
+        " in the data directory)",
+        "就绪后以 JSON 写入地址和首个访问密钥的文件（默认为数据目录下的 server.json）",
+    )
+    tls_cert: str = _setting("", "PEM file of the TLS certificate chain", "TLS 证书链 PEM 文件")
+    tls_key: str = _setting("", "PEM file of the TLS private key", "TLS 私钥 PEM 文件")
+    insecure_bind: bool = _setting(
+        False,
+        "listen beyond loopback without TLS, because a proxy in front does TLS",
+        "在没有 TLS 的情况下监听非回环地址（由前置代理负责 TLS）",
+    )
+    host_names: tuple[str, ...] = _setting(
+        (),
+        "host names under which clients reach the server, beside loopback's",
+        "除回环名称外客户端访问服务器所用的主机名",
+    )
+    region: str = _setting(
+        "danlu-local", "the region name that clients use", "客户端使用的区域名称"
+    )
+    database: str = _setting(
+        "",
+        "where records are kept: empty = SQLite in the data directory, or postgresql://…",
+        "记录的存放位置：留空表示数据目录中的 SQLite，或 postgresql://…",
+    )
+    engine: str = _setting("process", "where tasks run: process", "任务的执行引擎：process")
+    default_environment: str = _setting(
+        "",
+        "directory of the Python environment in which jobs run that name none (default:"
+        " environments/default in the data directory, or the server's own Python)",
+        "未指定环境的作业所用的 Python 环境目录（默认为数据目录下的 environments/default，"
+        "否则为服务器自身的 Python）",
+    )
+    default_flavor: str = _setting(
+        "",
+        "the flavor of jobs that name none (default: by the machine)",
+        "未指定规格的作业所用的规格",
+    )
+    flavors: tuple[Flavor, ...] = _setting(
+        (),
+        'further flavors: tables [flavors."id"] with cpus, memory_gib, gpus, gpu_model,'
+        " price_per_hour (file only)",
+        '附加规格：[flavors."id"] 表，含 cpus、memory_gib、gpus、gpu_model、price_per_hour'
+        "（仅限文件）",
+    )
+    allow_local_paths: bool = _setting(
+        True,
+        "take paths of the server's own machine (file://…) as inputs and outputs",
+        "允许将服务器本机路径（file://…）作为输入和输出",
+    )
+    max_queued: int = _setting(
+        100_000,
+        "how many jobs may wait before submits are refused",
+        "排队作业数上限，超出则拒绝提交",
+    )
+    log_level: str = _setting(
+        "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings and where each came from: default, file, environment or flag."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(
+    data: Path,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """Read the settings of the server whose data lies at `data`.
+
+    `flags` are values given on the command line (None = not given). Raises Invalid for an
+    unknown key or a value of the wrong kind, naming the key and where it stands.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    layers = [
+        (f"{data / FILE}", _from_file(data / FILE)),
+        ("the environment", _from_environment(environ)),
+        ("the command line", {k: v for k, v in (flags or {}).items() if v is not None}),
+    ]
+    for (source, layer), kind in zip(layers, ("file", "environment", "flag"), strict=True):
+        for key, value in layer.items():
+            values[key] = _checked(key, value, source)
+            sources[key] = kind
+    values["data"] = data
+    sources.setdefault("data", "flag")
+    return Loaded(
+        Settings(**values),
+        {item.name: sources.get(item.name, "default") for item in fields(Settings)},
+    )
+
+
+def describe(language: str = "en") -> dict[str, tuple[str, str]]:
+    """Every setting: its default as text, and its meaning."""
+    return {
+        item.name: (_plain(item.default), item.metadata["zh" if language == "zh" else "en"])
+        for item in fields(Settings)
+    }
+
+
+def plain(value: object) -> str:
+    """A setting's value as text for people."""
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(part.id if isinstance(part, Flavor) else str(part) for part in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value == Path() else str(value)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Invalid("setting-file", path=path, detail=error) from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in environ.items():
+        if not name.startswith(PREFIX):
+            continue
+        key = name.removeprefix(PREFIX)
+        if key in CLIENT_VARIABLES or key == "DATA":
+            continue
+        found[key.lower()] = value
+    return found
+
+
+def _checked(key: str, value: Any, source: str) -> Any:
+    known = {item.name: item for item in fields(Settings)}
+    if key not in known:
+        near = difflib.get_close_matches(key, known, 1)
+        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        raise Invalid("setting-unknown", key=key, source=source, hint=hint)
+    default = known[key].default
+    if key == "flavors":
+        return _flavors(value, source)
+    if isinstance(default, bool):
+        return _boolean(key, value, source)
+    if isinstance(default, int):
+        return _integer(key, value, source)
+    if isinstance(default, tuple):
+        parts = value.split(",") if isinstance(value, str) else list(value)
+        return tuple(str(part).strip() for part in parts if str(part).strip())
+    if isinstance(default, Path):
+        return Path(value)
+    if not isinstance(value, str):
+        raise Invalid("setting-value", key=key, source=source, value=value, expected="a text")
+    return _choice(key, value, source)
+
+
+def _choice(key: str, value: str, source: str) -> str:
+    choices = {"log_level": ("debug", "info", "warning", "error")}.get(key)
+    if choices and value not in choices:
+        expected = f"one of {', '.join(choices)}"
+        raise Invalid("setting-value", key=key, source=source, value=value, expected=expected)
+    return value
+
+
+def _boolean(key: str, value: Any, source: str) -> bool:
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in words:
+        raise Invalid(
+            "setting-value", key=key, source=source, value=value, expected="true or false"
+        )
+    return words[str(value).lower()]
+
+
+def _integer(key: str, value: Any, source: str) -> int:
+    low, high = {"port": (0, 65_535), "max_queued": (1, 10_000_000)}.get(key, (0, 2**62))
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = -1
+    if isinstance(value, bool) or not low <= number <= high:
+        expected = f"a whole number from {low} to {high}"
+        raise Invalid("setting-value", key=key, source=source, value=value, expected=expected)
+    return number
+
+
+def _flavors(value: Any, source: str) -> tuple[Flavor, ...]:
+    if isinstance(value, tuple):
+        return value
+    if not isinstance(value, dict):
+        raise Invalid(
+            "setting-value",
+            key="flavors",
+            source=source,
+            value=value,
+            expected='tables of the settings file: [flavors."id"]',
+        )
+    return tuple(_flavor(name, table, source) for name, table in value.items())
+
+
+def _flavor(name: str, table: Any, source: str) -> Flavor:
+    numbers = ("cpus", "memory_gib", "gpus", "price_per_hour")
+    known = {*numbers, "gpu_model"}
+    if not isinstance(table, dict) or not {"cpus", "memory_gib"} <= table.keys():
+        raise Invalid(
+            "setting-value",
+            key=f"flavors.{name}",
+            source=source,
+            value=table,
+            expected="a table with cpus and memory_gib",
+        )
+    for key, value in table.items():
+        if key not in known:
+            raise Invalid("setting-unknown", key=f"flavors.{name}.{key}", source=source, hint="")
+        if key in numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise Invalid(
+                "setting-value",
+                key=f"flavors.{name}.{key}",
+                source=source,
+                value=value,
+                expected="a number",
+            )
+    shape = Shape(
+        max(1, int(table["cpus"])),
+        int(table["memory_gib"] * GIB),
+        int(table.get("gpus", 0)),
+        str(table.get("gpu_model", "")),
+    )
+    return Flavor(name, shape, float(table.get("price_per_hour", 0)))

@@ -1,0 +1,247 @@
+"""The keys of one bucket: SQLite in WAL mode, `synchronous=FULL`, one row a key.
+
+Reads take a connection of their own. Writes of the threads of a process are committed in
+groups: whoever comes to lead commits everything that waits, so eight writers cost little more
+disk waits than one. Processes take turns by SQLite's own lock.
+"""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from danlu.model.errors import EngineError, PlatformError, Refused, Unavailable
+from danlu.stores.folder.blobs import sync_directory
+from danlu.stores.folder.failures import is_full, of_disk
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+
+VERSION = 1
+BUSY_S = 30.0
+GROUP = 256
+"""Changes of one commit at most, so that the first of them does not wait for ever."""
+MOST_IDLE = 8
+
+_SCHEMA = (
+    # One row. A deleted bucket keeps its empty index: a file that other processes have open is
+    # never taken away from under them.
+    "CREATE TABLE bucket (deleted INTEGER NOT NULL)",
+    "INSERT INTO bucket VALUES (1)",
+    """
+    CREATE TABLE objects (
+        key BLOB PRIMARY KEY,
+        blob TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        etag BLOB NOT NULL,
+        sha256 BLOB NOT NULL,
+        modified_at INTEGER NOT NULL,
+        metadata TEXT
+    ) WITHOUT ROWID
+    """,
+    # Blobs whose row is gone; the file goes next, then the row here.
+    "CREATE TABLE dead (blob TEXT PRIMARY KEY) WITHOUT ROWID",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+class Index:
+    """The index of one bucket, as one process uses it. Never carried across a fork."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[Connection] = []
+        self._queue: deque[_Change[Any]] = deque()
+        self._turn = threading.Lock()
+
+    def make(self) -> None:
+        """Make the tables of a new index. Nobody else knows of the file yet."""
+        with self._translated(), self._connection() as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("COMMIT")
+        self.close()
+
+    def read(self, run: Callable[[Connection], T]) -> T:
+        """What `run` finds; each statement of it sees one moment of the index."""
+        with self._translated(), self._connection() as connection:
+            return run(connection)
+
+    def write(
+        self, change: Callable[[Connection], T], publish: Callable[[], Path] | None = None
+    ) -> T:
+        """Run `change` in a transaction, durable when this returns.
+
+        `publish` is run before, and the directory that it returns is made durable. A
+        PlatformError raised by either (`change` must not have written yet) concerns this change
+        alone and reaches only its caller. Refused and Missing mean that nothing was stored;
+        after any other error that is not certain.
+        """
+        waiting = _Change(change, publish)
+        self._queue.append(waiting)
+        try:
+            with self._turn:
+                while not waiting.done:
+                    self._commit_queue()
+        except BaseException:
+            with suppress(ValueError):
+                self._queue.remove(waiting)
+            raise
+        return waiting.outcome()
+
+    def close(self) -> None:
+        """Close what is idle; the index opens again when used."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _commit_queue(self) -> None:
+        """Commit what waits. A change leaves the queue only when it is done, so that an
+        interrupt at any line loses none.
+        """
+        group = [waiting for waiting in list(self._queue)[:GROUP] if not waiting.done]
+        try:
+            self._commit(group)
+        except PlatformError as problem:
+            for waiting in group:
+                waiting.fail(problem)
+        except BaseException as problem:
+            for waiting in group:
+                waiting.fail(Unavailable("busy", detail=f"interrupted: {problem!r}"))
+            raise
+        finally:
+            while self._queue and self._queue[0].done:
+                self._queue.popleft()
+
+    def _commit(self, group: list[_Change[Any]]) -> None:
+        with of_disk(self._path.parent):
+            for directory in {waiting.prepare() for waiting in group}:
+                if directory is not None:
+                    sync_directory(directory)
+        with self._translated(), self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for waiting in group:
+                    waiting.run(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
+            for waiting in group:
+                waiting.done = True
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open()
+        reusable = False
+        try:
+            yield connection
+            reusable = True
+        except PlatformError:
+            reusable = True
+            raise
+        finally:
+            if reusable and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _open(self) -> Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            _check_version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise self._explained(problem) from problem
+
+    def _explained(self, problem: sqlite3.Error) -> PlatformError:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            return Unavailable("busy", detail=f"the object index is locked for over {BUSY_S:.0f} s")
+        if code == sqlite3.SQLITE_FULL or is_full(self._path.parent):
+            return Refused("disk-full", http=507, path=str(self._path.parent), detail=str(problem))
+        if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+            return EngineError("database-damaged", path=str(self._path), detail=str(problem))
+        return Unavailable("store-failed", path=str(self._path.parent), detail=str(problem))
+
+
+class _Change(Generic[T]):
+    """One waiting change and what came of it."""
+
+    __slots__ = ("_change", "_error", "_publish", "_value", "done")
+
+    def __init__(
+        self, change: Callable[[Connection], T], publish: Callable[[], Path] | None
+    ) -> None:
+        self._change = change
+        self._publish = publish
+        self._value: list[T] = []
+        self._error: PlatformError | None = None
+        self.done = False
+
+    def prepare(self) -> Path | None:
+        """Publish. The directory that must be durable before the change is."""
+        try:
+            return self._publish() if self._publish else None
+        except PlatformError as problem:
+            self._error = problem
+            return None
+
+    def run(self, connection: Connection) -> None:
+        if self._error is not None:
+            return
+        try:
+            self._value = [self._change(connection)]
+        except PlatformError as problem:
+            self._error = problem
+
+    def fail(self, problem: PlatformError) -> None:
+        """The group was not committed; what this change itself was refused for stays."""
+        if self._error is None:
+            self._error = copy.copy(problem)  # each thread raises an exception of its own
+            self._error.__cause__ = problem
+        self.done = True
+
+    def outcome(self) -> T:
+        if self._error is not None:
+            raise self._error
+        return self._value[0]
+
+
+def alive(connection: Connection) -> bool:
+    """Whether the bucket exists: a deleted one keeps its index."""
+    (deleted,) = connection.execute("SELECT deleted FROM bucket").fetchone()
+    return not deleted
+
+
+def _check_version(connection: Connection) -> None:
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found > VERSION:
+        raise EngineError("database-newer", found=found, known=VERSION)
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

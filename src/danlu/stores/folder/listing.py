@@ -1,0 +1,122 @@
+"""One page of keys from an index, by range scans: what is folded away is jumped over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from danlu.ports.objects import Listing, ObjectInfo
+
+if TYPE_CHECKING:
+    from danlu.stores.folder.index import Connection
+
+ONE = """
+SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects WHERE key = ?
+"""
+_FROM = """
+SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects
+WHERE key >= ? ORDER BY key
+"""
+_BETWEEN = """
+SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects
+WHERE key >= ? AND key < ? ORDER BY key
+"""
+STEPS = 16
+"""Folded keys that are stepped over before a new search is cheaper."""
+
+Row = tuple[Any, ...]
+
+
+def info(bucket: str, row: Row) -> ObjectInfo:
+    """What a row of these queries says."""
+    key, size, etag, sha256, modified_at, metadata, _ = row
+    return ObjectInfo(
+        bucket=bucket,
+        key=key.decode(),
+        size=size,
+        etag=etag.hex(),
+        modified_at=modified_at,
+        metadata=json.loads(metadata) if metadata else {},
+        sha256=sha256.hex(),
+    )
+
+
+def page(
+    connection: Connection, bucket: str, prefix: bytes, delimiter: bytes, after: bytes, limit: int
+) -> Listing:
+    """At most `limit` entries that begin with `prefix` and are greater than `after`.
+
+    An entry is a key, or the beginning of keys up to the first `delimiter` behind the prefix.
+    """
+    objects: list[ObjectInfo] = []
+    prefixes: list[str] = []
+    last = ""
+    for entry in _entries(connection, prefix, delimiter, after):
+        if len(objects) + len(prefixes) == limit:
+            return Listing(objects, prefixes, last if limit else None)
+        if isinstance(entry, bytes):
+            last = entry.decode()
+            prefixes.append(last)
+        else:
+            objects.append(info(bucket, entry))
+            last = objects[-1].key
+    return Listing(objects, prefixes)
+
+
+def _entries(
+    connection: Connection, prefix: bytes, delimiter: bytes, after: bytes
+) -> Iterator[Row | bytes]:
+    """Rows, and folded prefixes as bytes, in order."""
+    start: bytes | None = _start(prefix, delimiter, after)
+    while start is not None:
+        start = yield from _scan(connection, prefix, delimiter, start)
+
+
+def _scan(
+    connection: Connection, prefix: bytes, delimiter: bytes, start: bytes
+) -> Generator[Row | bytes, None, bytes | None]:
+    """Entries from `start` on. Returns where to search again, or None at the end."""
+    folded = b""
+    steps = 0
+    for row in _rows(connection, start, _end(prefix)):
+        key: bytes = row[0]
+        if folded and key.startswith(folded):
+            steps += 1
+            if steps == STEPS:
+                return _end(folded)
+            continue
+        folded = fold(key, prefix, delimiter)
+        steps = 0
+        yield folded or row
+    return None
+
+
+def _rows(connection: Connection, start: bytes, end: bytes | None) -> Iterator[Row]:
+    if end is None:
+        return connection.execute(_FROM, (start,))
+    return connection.execute(_BETWEEN, (start, end))
+
+
+def fold(key: bytes, prefix: bytes, delimiter: bytes) -> bytes:
+    """The prefix that stands for `key` in a listing, or nothing where it stands for itself."""
+    if not delimiter:
+        return b""
+    at = key.find(delimiter, len(prefix))
+    return key[: at + len(delimiter)] if at >= 0 else b""
+
+
+def _start(prefix: bytes, delimiter: bytes, after: bytes) -> bytes:
+    """The least key whose entry can be greater than `after`."""
+    if not after or after < prefix:
+        return prefix
+    folded = fold(after, prefix, delimiter) if after.startswith(prefix) else b""
+    return _end(folded) or after + b"\0"
+
+
+def _end(prefix: bytes) -> bytes | None:
+    """The least bytes greater than everything that begins with `prefix`; None = no end.
+
+    Keys and prefixes are UTF-8, in which 0xff does not occur.
+    """
+    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None

@@ -1,0 +1,44 @@
+"""Opens the records; the one name of this package that wiring needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from danlu.model.errors import PlatformError
+from danlu.ports.records import Records
+from danlu.ports.world import Clock
+from danlu.stores.sql.database import Database
+from danlu.stores.sql.migrate import migrate
+from danlu.stores.sql.records import SqlRecords
+from danlu.stores.sql.secrets import KeyFile
+
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def open_records(url_or_path: str | Path, key_file: Path, clock: Clock) -> Records:
+    """Open the records in a SQLite file or in PostgreSQL (`postgresql://user@host/name`).
+
+    The database is checked, and made or brought up to date. `key_file` holds the key of the
+    secrets; it is made when it is first needed. Refused for a database that is damaged, of a
+    newer program or somebody else's; Unavailable where it cannot be reached.
+    """
+    database = open_database(url_or_path)
+    try:
+        database.check()
+        migrate(database)
+        return SqlRecords(database, KeyFile(key_file), clock)
+    except PlatformError:
+        raise
+    except database.errors as error:
+        raise database.translate(error) from error
+
+
+def open_database(url_or_path: str | Path) -> Database:
+    """The database that a URL or path names; nothing is opened yet."""
+    if isinstance(url_or_path, str) and url_or_path.startswith(POSTGRES):
+        from danlu.stores.sql.postgres import Postgres
+
+        return Postgres(url_or_path)
+    from danlu.stores.sql.sqlite import Sqlite
+
+    return Sqlite(Path(str(url_or_path).removeprefix("sqlite:///")))

@@ -1,0 +1,97 @@
+"""Secrets that must be read again are encrypted; the key lies in a file of its own.
+
+AES-256-GCM, a fresh nonce each time. The additional data names what the secret belongs to, so
+a row's secret cannot be moved to another row. A copy of the database alone gives nothing away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from danlu.model.errors import Refused
+from danlu.model.identity import Secret
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+FORM = b"\x01"
+"""The first byte of what is stored: how the rest was made."""
+
+
+class KeyFile:
+    """The key, made when it is first needed, readable by its owner only."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._cipher: AESGCM | None = None
+
+    def seal(self, secret: Secret, owner: str) -> bytes:
+        """Encrypt a secret of `owner`."""
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._key(may_make=True).encrypt(
+            nonce, secret.reveal().encode(), FORM + owner.encode()
+        )
+        return FORM + nonce + sealed
+
+    def open(self, sealed: bytes, owner: str) -> Secret:
+        """Decrypt; Refused where this key or this owner is not the one it was sealed for."""
+        cipher = self._key(may_make=False)
+        nonce, rest = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
+        try:
+            return Secret(cipher.decrypt(nonce, rest, sealed[:1] + owner.encode()).decode())
+        except InvalidTag as error:
+            raise Refused("key-file-wrong", path=self._path, owner=owner) from error
+
+    def _key(self, *, may_make: bool) -> AESGCM:
+        cipher = self._cipher
+        if cipher is not None:
+            return cipher
+        with self._lock:
+            try:
+                key = self._read(may_make=may_make)
+            except OSError as error:
+                raise Refused(
+                    "key-file-unreadable", path=self._path, detail=error.strerror
+                ) from error
+            self._cipher = cipher = AESGCM(key)
+        return cipher
+
+    def _read(self, *, may_make: bool) -> bytes:
+        if may_make and not self._path.exists():
+            self._make()
+        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
+                raise Refused("key-file-open", path=self._path)
+            key = file.read(KEY_BYTES + 1)
+        if len(key) != KEY_BYTES:
+            raise Refused(
+                "key-file-unreadable", path=self._path, detail=f"it is not {KEY_BYTES} bytes long"
+            )
+        return key
+
+    def _make(self) -> None:
+        """Publish a whole file under its name; if another process was first, use that one's."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(descriptor)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, self._path)
+        draft.unlink()
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

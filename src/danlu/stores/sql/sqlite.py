@@ -1,0 +1,185 @@
+"""Records in one SQLite file: WAL, every commit on disk before it is answered."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import Connection as CoreConnection
+from sqlalchemy import Dialect, create_engine, event, func
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.pool import NullPool
+from sqlalchemy.sql.elements import ColumnElement
+
+from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
+from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
+
+BUSY_S = 10.0
+"""How long a writer waits for another process' transaction."""
+WAL_BYTES = 64 << 20
+"""The write-ahead log is cut back to this after a checkpoint."""
+
+# For the connection's life; journal_mode is kept in the file, and set where the file is made.
+WRITER = ("foreign_keys = ON", "synchronous = FULL", f"journal_size_limit = {WAL_BYTES}")
+READER = ("query_only = ON",)
+EITHER = ("cache_size = -8000", "temp_store = MEMORY")
+
+
+class Sqlite:
+    """A database file, made with mode 0600 where it does not exist."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, OverflowError)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path)
+        self.dialect: Dialect = SQLiteDialect_pysqlite()
+        self.statements = Statements(self.dialect)
+
+    def connect(self, *, writing: bool) -> Connection:
+        """Open the file; one thread at a time may use the connection."""
+        try:
+            if not self.path.exists():
+                self._make()
+            connection = self._open()
+            pragmas = (*(WRITER if writing else READER), *EITHER)
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+            if writing:
+                _use_wal(connection)
+        except (sqlite3.Error, OSError) as error:
+            raise self.translate(error) from error
+        return cast("Connection", connection)
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self.path,
+            timeout=BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+
+    def _make(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def usable(self, connection: Connection) -> bool:  # noqa: ARG002  # a file does not hang up
+        """Always: a file does not hang up."""
+        return True
+
+    def check(self) -> None:
+        """Look through every page of the file, unless it is new."""
+        connection = self.connect(writing=False)
+        try:
+            found = [row[0] for row in connection.execute("PRAGMA quick_check(1)").fetchall()]
+        except sqlite3.Error as error:
+            raise self.translate(error) from error
+        finally:
+            connection.close()
+        if found != ["ok"]:
+            raise Refused("database-damaged", path=self.name, detail="; ".join(found))
+
+    def begin(self, connection: Connection) -> None:
+        """Take the write lock at once: a lock that is only upgraded later fails at once."""
+        connection.execute("BEGIN IMMEDIATE")
+
+    def finish(self, connection: Connection) -> None:
+        """Commit and fsync."""
+        connection.execute("COMMIT")
+
+    def undo(self, connection: Connection) -> None:
+        """Roll back; some errors have done so already."""
+        cast("sqlite3.Connection", connection).rollback()
+
+    def numbered(self, connection: Connection, sql: str, rows: Sequence[Row]) -> list[int]:
+        """Rows of one INSERT get numbers without a gap, as nobody else writes meanwhile."""
+        cursor = connection.execute(sql, [value for row in rows for value in row])
+        last = cast("sqlite3.Cursor", cursor).lastrowid or 0
+        return list(range(last - len(rows) + 1, last + 1))
+
+    def contains(self, column: ColumnElement[str], part: ColumnElement[str]) -> ColumnElement[bool]:
+        """`instr`; LIKE would know wildcards and take A for a."""
+        return func.instr(column, part) > 0
+
+    def revision(self, connection: Connection) -> str | None:
+        """Read from the file; one that holds tables of somebody else is refused."""
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+        if not names:
+            return None
+        if "danlu_revision" not in names:
+            raise Refused("database-foreign", path=self.name)
+        return str(connection.execute("SELECT version_num FROM danlu_revision").fetchall()[0][0])
+
+    @contextlib.contextmanager
+    def engine(self) -> Iterator[CoreConnection]:
+        """The driver would commit before each CREATE; with its transactions off it does not."""
+        connection = self.connect(writing=True)
+        engine = create_engine("sqlite://", creator=lambda: connection, poolclass=NullPool)
+        event.listen(engine, "begin", lambda core: core.exec_driver_sql("BEGIN IMMEDIATE"))
+        with engine.connect() as core, core.begin():
+            yield core
+
+    def translate(self, error: Exception) -> Exception:
+        """SQLite's result codes, by what a person can do about them."""
+        if isinstance(error, OverflowError):
+            return _too_large()
+        if isinstance(error, OSError):
+            return Unavailable("database-unreachable", path=self.name, detail=error.strerror)
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        match code & 0xFF:
+            case sqlite3.SQLITE_FULL:
+                return self._full(error)
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return Unavailable("busy", detail=str(error))
+            case sqlite3.SQLITE_READONLY:
+                return Unavailable("database-read-only", path=self.name)
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+                return Refused("database-damaged", path=self.name, detail=str(error))
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+                return Unavailable("database-unreachable", path=self.name, detail=str(error))
+            case sqlite3.SQLITE_IOERR:
+                return self._io_error(code, error)
+            case sqlite3.SQLITE_TOOBIG:
+                return _too_large()
+            case sqlite3.SQLITE_CONSTRAINT:
+                return Refused(CONFLICT, detail=str(error))
+        return error
+
+    def _full(self, error: Exception) -> PlatformError:
+        return Refused("disk-full", http=507, path=self.name, detail=str(error))
+
+    def _io_error(self, code: int, error: Exception) -> PlatformError:
+        if code in (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC):
+            return Unavailable("database-failed", path=self.name, detail=str(error))
+        with contextlib.suppress(OSError):
+            room = os.statvfs(self.path.parent)
+            if room.f_bavail * room.f_frsize < 1 << 20:
+                return self._full(error)
+        return Unavailable("database-unreachable", path=self.name, detail=str(error))
+
+
+def _too_large() -> PlatformError:
+    return Invalid("record-too-large")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL. SQLite does not wait here for another opener that does the same."""
+    give_up = time.monotonic() + BUSY_S
+    while True:
+        try:
+            mode: Any = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+            continue
+        if mode[0] != "wal":
+            raise sqlite3.OperationalError(f"the file system gives no WAL (mode {mode[0]})")
+        return

@@ -1,0 +1,1 @@
+"""Public JSON and XML, translated to the model and back; one file a family."""

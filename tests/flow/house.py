@@ -1,0 +1,109 @@
+"""A whole platform on a clock that the test turns: scripted engine, real records and objects."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from danlu.engines.memory import Cluster, ManualClock, MemoryEngine
+from danlu.engines.memory_script import Script
+from danlu.flow.board import Board
+from danlu.flow.catalog import Catalog, Environment
+from danlu.flow.loop import Loop
+from danlu.flow.platform import Limits, Platform
+from danlu.flow.stop import want_stop
+from danlu.flow.submit import submit
+from danlu.model.attempt import State
+from danlu.model.identity import Caller, User, Workspace
+from danlu.model.job import JobSpec, JobView
+from danlu.model.resources import GIB, Offer, Shape
+from danlu.ports.records import EventQuery
+from danlu.stores.folder import FolderStore
+from danlu.stores.sql import open_records
+
+NODE = Offer("memory-0", 8, 32 * GIB)
+
+
+class CountingDice:
+    """Randomness that is not."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count(1)
+
+    def token(self) -> str:
+        return f"{next(self._count):032x}"
+
+    def job_id(self) -> str:
+        return str(uuid.UUID(int=next(self._count)))
+
+
+class House:
+    """A server without its faces. `restart` is what a SIGKILL and a new start leave."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.clock = ManualClock()
+        self.dice = CountingDice()
+        self.cluster = Cluster()
+        self.workspace = Workspace("p1", "here")
+        self.caller = Caller(User("u1", "alice", "p1", "d1"), self.workspace)
+        self.scripts: dict[str, Script] = {}
+        self.nodes = [NODE]
+        self._open()
+        self.records.add_workspace(self.workspace).result()
+
+    def _open(self) -> None:
+        self.records = open_records(str(self.root / "db.sqlite"), self.root / "key", self.clock)
+        self.objects = FolderStore(str(self.root / "objects"))
+        self.objects.create_bucket("danlu")
+        self.engine = MemoryEngine(
+            self.clock,
+            script_of=lambda plan: self.scripts.get(plan.job_name, Script()),
+            nodes=self.nodes,
+            cluster=self.cluster,
+            sleep=lambda _s: None,
+        )
+        catalog = Catalog(self.engine.capacity, lambda: [Environment("default", "/usr")])
+        self.platform = Platform(
+            self.records, self.objects, self.engine, catalog, self.clock, self.dice, Limits()
+        )
+        self.board = Board(self.records)
+        self.loop = Loop(self.platform, self.board)
+
+    def restart(self) -> None:
+        """Forget everything that was only in memory."""
+        self.records.close()
+        self._open()
+        self.board.load()
+
+    def submit(self, name: str = "job", *, token: str = "", **changes: Any) -> str:
+        """Record a job that runs `true` on one core; its id."""
+        spec = JobSpec(name, "danlu.cpu.1u", Shape(1, 1), command="true")
+        spec = replace(spec, **changes)
+        future = submit(
+            self.platform, self.board, self.caller, spec, client_token=token, wake=lambda: None
+        )
+        return future.result(timeout=30).job.id
+
+    def stop(self, job_id: str) -> bool:
+        """Ask for a stop as a user does."""
+        future = want_stop(self.platform, self.board, self.caller, job_id, lambda: None)
+        return future.result(timeout=30)
+
+    def turn(self, seconds: float = 0.0) -> None:
+        """Let time pass and the loop look once."""
+        self.clock.advance(seconds)
+        self.loop.turn()
+
+    def view(self, job_id: str) -> JobView:
+        return self.records.job("p1", job_id)
+
+    def state(self, job_id: str) -> State:
+        return self.view(job_id).attempt.state
+
+    def history(self, job_id: str) -> list[str]:
+        """The keys of a job's events, in order."""
+        return [event.key for event in self.records.events("p1", job_id, EventQuery())]

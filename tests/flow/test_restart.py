@@ -1,0 +1,143 @@
+"""A server that dies between any two steps loses nothing and does nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from danlu.engines.memory_script import Script
+from danlu.model.attempt import FINAL, Event, State
+from danlu.model.event import JobEvent
+from danlu.model.queue import fit
+from danlu.ports.records import Move
+from tests.flow.house import House
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_restart_after_any_turn_changes_nothing(house: House, turns: int) -> None:
+    house.scripts["job"] = Script(
+        duration_s=2, collect_s=1, notes=[(0, "task-started", {"pid": 1})]
+    )
+    job = house.submit()
+    for _ in range(turns):
+        house.turn(1)
+    house.restart()
+    for _ in range(8):
+        house.turn(1)
+    assert house.state(job) is State.SUCCEEDED
+    history = house.history(job)
+    assert len(history) == len(set(history)), "no event is recorded twice"
+    assert len(house.cluster.tasks) == 1, "one launch, one task"
+
+
+def test_a_server_killed_between_intent_and_launch_launches(house: House) -> None:
+    """(case 28)"""
+    job = house.submit()
+    entry = house.board.get(job)
+    assert entry is not None
+    now = house.clock.now()
+    places = fit(entry.waiting, house.engine.capacity())
+    assert places is not None
+    house.records.move(Move(entry.key, Event.PLACE, now, placement=places)).result()
+    house.records.move(Move(entry.key, Event.LAUNCH, now)).result()
+    house.restart()
+    house.turn()
+    house.turn()
+    assert house.state(job) in {State.RUNNING, *FINAL}
+
+
+def test_a_launch_that_was_accepted_before_the_kill_is_adopted(house: House) -> None:
+    """(cases 27, 33)"""
+    house.scripts["job"] = Script(duration_s=100)
+    job = house.submit()
+    house.turn()
+    started = dict(house.cluster.tasks)
+    house.restart()
+    house.turn(1)
+    house.turn(1)
+    assert house.state(job) is State.RUNNING
+    assert house.cluster.tasks.keys() == started.keys()
+    assert all(house.cluster.tasks[ref] is started[ref] for ref in started)
+
+
+def test_what_ended_while_the_server_was_down_is_recorded_as_it_was(house: House) -> None:
+    """(cases 27, 61)"""
+    house.scripts["job"] = Script(duration_s=10, exit_code=4)
+    job = house.submit()
+    house.turn()
+    house.turn()
+    began = house.view(job).attempt.started_at
+    assert began is not None
+    house.clock.advance(500)
+    house.restart()
+    house.turn()
+    house.turn()
+    view = house.view(job)
+    assert view.attempt.state is State.FAILED
+    assert view.tasks[0].ended_at == began + 10_000
+
+
+def test_a_stop_that_was_wanted_before_the_kill_is_carried_out(house: House) -> None:
+    """(case 29)"""
+    house.scripts["job"] = Script(duration_s=None, on_term_s=1)
+    job = house.submit()
+    house.turn()
+    house.turn()
+    house.stop(job)
+    house.restart()
+    house.turn()
+    house.turn(1)
+    house.turn()
+    assert house.state(job) is State.CANCELLED
+
+
+def test_a_stop_is_sent_again_by_the_next_server(house: House) -> None:
+    house.scripts["job"] = Script(duration_s=None, on_term_s=None)
+    job = house.submit(grace_s=60)
+    house.turn()
+    house.turn()
+    house.stop(job)
+    house.turn()
+    assert house.state(job) is State.STOPPING
+    house.restart()
+    house.turn(1)
+    assert "stop" in house.engine.calls
+    house.turn(60)
+    house.turn()
+    assert house.state(job) is State.CANCELLED
+
+
+def test_free_capacity_is_the_same_before_and_after_a_restart(house: House) -> None:
+    """(case 46)"""
+    for name in ("a", "b", "c"):
+        house.scripts[name] = Script(duration_s=None)
+        house.submit(name, flavor="danlu.cpu.2u")
+    house.turn()
+    house.turn()
+    before = house.board.held()
+    house.restart()
+    assert house.board.held() == before
+    assert len(before) == 3
+
+
+def test_the_queue_keeps_its_order_over_a_restart(house: House) -> None:
+    house.scripts["big"] = Script(duration_s=None)
+    house.submit("big", flavor="danlu.cpu.8u")
+    house.turn()
+    waiting = [house.submit(f"w{i}", priority=1 + i % 3) for i in range(6)]
+    before = [item.job_id for item in house.board.queue()]
+    assert set(before) == set(waiting)
+    house.restart()
+    assert [item.job_id for item in house.board.queue()] == before
+
+
+def test_a_move_that_no_longer_applies_is_taken_back(house: House) -> None:
+    job = house.submit()
+    entry = house.board.get(job)
+    assert entry is not None
+    now = house.clock.now()
+    cancelled = JobEvent(now, "job-cancelled", {"because": "x"})
+    house.records.move(Move(entry.key, Event.STOP, now, events=(cancelled,))).result()
+    house.turn()
+    assert house.state(job) is State.CANCELLED
+    assert house.board.get(job) is None
+    assert "launch" not in house.engine.calls

@@ -1,0 +1,135 @@
+"""What is refused at submit, and that nothing is half-created."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from danlu.engines.memory_script import Script
+from danlu.flow.explain import preview, why
+from danlu.flow.platform import Limits
+from danlu.model.errors import Invalid, PlatformError, Refused
+from danlu.model.job import EngineChoice, Input, JobSpec, Output
+from danlu.model.resources import Shape
+from danlu.model.url import LocalUrl, ObjectUrl
+from danlu.ports.records import JobQuery
+from tests.flow.house import House
+
+
+def refused(house: House, **changes: Any) -> PlatformError:
+    with pytest.raises(PlatformError) as caught:
+        house.submit(**changes)
+    assert house.records.jobs("p1", JobQuery()).total == 0
+    assert house.board.entries() == []
+    return caught.value
+
+
+def test_an_unknown_flavor_lists_the_known_ones(house: House) -> None:
+    error = refused(house, flavor="nope")
+    assert isinstance(error, Invalid)
+    assert "spec.resource.flavor_id" in str(error)
+    assert "danlu.cpu.8u" in str(error)
+
+
+def test_a_flavor_that_does_not_fit_says_what_is_there(house: House) -> None:
+    error = refused(house, flavor="danlu.cpu.8u", node_count=2)
+    assert isinstance(error, Refused)
+    assert "8 CPUs" in str(error)
+    assert "danlu.cpu.4u" in str(error)
+
+
+def test_a_bucket_of_another_project(house: House) -> None:
+    error = refused(house, inputs=(Input("data", ObjectUrl("theirs", "x/")),))
+    assert "algorithm.inputs[0].remote.obs.obs_url" in str(error)
+    assert "theirs" in str(error)
+    assert "danlu" in str(error)
+
+
+def test_an_input_that_does_not_exist(house: House) -> None:
+    error = refused(house, inputs=(Input("data", ObjectUrl("danlu", "none/")),))
+    assert "obs://danlu/none/" in str(error)
+
+
+def test_an_input_may_be_one_object(house: House) -> None:
+    house.objects.put("danlu", "data/one.bin", b"1")
+    house.submit(inputs=(Input("data", ObjectUrl("danlu", "data/one.bin")),))
+
+
+def test_a_code_directory_or_boot_file_that_is_not_there(house: House) -> None:
+    code = ObjectUrl("danlu", "code/x/app/")
+    assert "code_dir" in str(refused(house, code=code, boot_file="train.py", command=""))
+    house.objects.put("danlu", "code/x/app/other.py", b"")
+    error = refused(house, code=code, boot_file="train.py", command="")
+    assert "boot_file" in str(error)
+    assert "train.py" in str(error)
+
+
+def test_an_unknown_engine_lists_the_known_ones(house: House) -> None:
+    assert "default" in str(refused(house, engine=EngineChoice(engine_id="pytorch-9")))
+    assert "image_url" in str(refused(house, engine=EngineChoice(image_url="x")))
+
+
+def test_local_paths_need_a_server_that_takes_them(house: House) -> None:
+    house.submit(outputs=(Output("o", LocalUrl("/tmp/o")),))
+    house.platform = replace(house.platform, limits=Limits(local_paths=False))
+    with pytest.raises(Refused, match="allow_local_paths"):
+        house.submit("second", outputs=(Output("o", LocalUrl("/tmp/other")),))
+
+
+@pytest.mark.parametrize("other", ["out/", "out", "out/below/", ""])
+def test_two_live_jobs_may_not_share_an_output(house: House, other: str) -> None:
+    house.scripts["a"] = Script(duration_s=10)
+    first = house.submit("a", outputs=(Output("o", ObjectUrl("danlu", "out/")),))
+    with pytest.raises(Refused, match=first):
+        house.submit("b", outputs=(Output("o", ObjectUrl("danlu", other)),))
+    house.submit("c", outputs=(Output("o", ObjectUrl("danlu", "output/")),))
+    for _ in range(4):
+        house.turn(10)
+    house.submit("b", outputs=(Output("o", ObjectUrl("danlu", other)),))
+
+
+def test_a_full_queue_asks_to_wait(house: House) -> None:
+    house.platform = replace(house.platform, limits=Limits(queued_jobs=2))
+    house.submit("a")
+    house.submit("b")
+    with pytest.raises(Refused) as caught:
+        house.submit("c")
+    assert caught.value.http == 429
+    assert "2" in str(caught.value)
+
+
+def test_the_same_client_token_is_the_same_job(house: House) -> None:
+    """(case 28)"""
+    assert house.submit(token="t") == house.submit(token="t")
+    assert house.records.jobs("p1", JobQuery()).total == 1
+    assert len(house.board.entries()) == 1
+    house.turn()
+    assert house.engine.calls.count("launch") == 1
+
+
+def test_a_waiting_job_has_a_reason_and_a_position(house: House) -> None:
+    house.scripts["big"] = Script(duration_s=None)
+    big = house.submit("big", flavor="danlu.cpu.8u")
+    house.turn()
+    first = house.submit("first", flavor="danlu.cpu.2u")
+    second = house.submit("second", flavor="danlu.cpu.1u")
+    house.turn()
+    found = why(house.platform, house.board, first)
+    assert found is not None
+    assert (found.key, found.position) == ("waiting-resource", 1)
+    assert found.params["holders"] == big
+    behind = why(house.platform, house.board, second)
+    assert behind is not None
+    assert behind.position == 2
+    assert why(house.platform, house.board, big) is None
+
+
+def test_a_dry_run_shows_what_would_start_and_makes_nothing(house: House) -> None:
+    spec = JobSpec("j", "danlu.cpu.2u", Shape(2, 1), node_count=2, command="echo hi")
+    shown = preview(house.platform, spec)
+    assert shown is not None
+    assert [world.env["VC_TASK_INDEX"] for world in shown.worlds] == ["0", "1"]
+    assert house.records.jobs("p1", JobQuery()).total == 0
+    assert house.engine.known() == []

@@ -1,0 +1,70 @@
+"""Every sentence exists in both languages and takes the same values."""
+
+from __future__ import annotations
+
+import ast
+import string
+from pathlib import Path
+
+import pytest
+
+import danlu
+from danlu.model.reason import BLAME, ReasonCode
+from danlu.model.texts import MAX_VALUE_CHARS, TEXTS, text
+from danlu.model.texts.errors import ERRORS
+from danlu.model.texts.events import EVENTS
+from danlu.model.texts.reasons import REASONS
+
+SOURCE = Path(danlu.__file__).parent
+
+
+def _fields(template: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name}
+
+
+@pytest.mark.parametrize("key", sorted(TEXTS))
+def test_both_languages_take_the_same_values(key: str) -> None:
+    english, chinese = TEXTS[key]
+    assert english.strip()
+    assert chinese.strip()
+    assert _fields(chinese) <= _fields(english)
+    assert any("\u4e00" <= c <= "\u9fff" for c in chinese)
+
+
+def test_no_key_stands_in_two_tables() -> None:
+    assert len(TEXTS) == len(ERRORS) + len(REASONS) + len(EVENTS)
+
+
+def test_every_reason_has_a_text_and_a_blame() -> None:
+    assert {str(code) for code in ReasonCode} <= REASONS.keys()
+    assert BLAME.keys() == set(ReasonCode)
+
+
+def test_values_are_shortened_and_cannot_steer_a_terminal() -> None:
+    said = text("obs-url", field="x", value="\x1b[2J" + "a" * 1000)
+    assert "\x1b" not in said
+    assert "characters" in said
+    assert len(said) < MAX_VALUE_CHARS + 400
+
+
+def test_every_error_in_the_source_has_its_text_and_its_values() -> None:
+    """A key that is raised but not written, or a value that is missing, would show only when
+    something has already gone wrong."""
+    classes = {"Invalid", "Denied", "Missing", "Refused", "EngineError", "Unavailable"}
+    wrong = []
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            if node.func.id not in classes or not node.args:
+                continue
+            key = node.args[0]
+            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+                continue
+            given = {keyword.arg for keyword in node.keywords}
+            if key.value not in ERRORS:
+                wrong.append(f"{path.name}:{node.lineno} {key.value} has no text")
+            elif None not in given and not _fields(ERRORS[key.value][0]) <= given:
+                missing = _fields(ERRORS[key.value][0]) - given
+                wrong.append(f"{path.name}:{node.lineno} {key.value} lacks {missing}")
+    assert wrong == []
