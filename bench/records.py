@@ -28,12 +28,12 @@ from danlu.model.event import JobEvent
 from danlu.model.job import Input, Job, JobSpec, Output, Parameter, Task
 from danlu.model.resources import Shape
 from danlu.model.url import ObjectUrl
-from danlu.ports.records import EventQuery, JobQuery, Move, Submission
+from danlu.ports.records import EventQuery, Filter, JobQuery, Move, Submission
 from danlu.stores.sql.opening import open_records
 from danlu.stores.sql.records import SqlRecords
 
 WORKSPACE = "bench"
-READS = 2000
+READS = 500
 
 
 class WallClock:
@@ -77,14 +77,15 @@ class Floor:
         self.spec = json.dumps(to_json(submission().job.spec))
         self.ids: list[str] = []
 
-    def store(self, count: int, *, together: bool) -> None:
-        if together:
-            self.connection.execute("BEGIN IMMEDIATE")
+    def store(self, count: int) -> None:
         for _ in range(count):
             self.ids.append(str(uuid.uuid4()))
             self.connection.execute("INSERT INTO jobs VALUES (?, ?)", (self.ids[-1], self.spec))
-        if together:
-            self.connection.execute("COMMIT")
+
+    def store_together(self, count: int) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.store(count)
+        self.connection.execute("COMMIT")
 
     def find(self, job_id: str) -> Any:
         found = self.connection.execute("SELECT * FROM jobs WHERE id = ?", (job_id,))
@@ -103,9 +104,9 @@ def opened() -> Iterator[tuple[SqlRecords, Floor]]:
         floor.connection.close()
 
 
-def rate(count: int, action: Callable[[], object]) -> float:
+def rate(count: int, action: Callable[..., object], *arguments: Any) -> float:
     began = time.perf_counter()
-    action()
+    action(*arguments)
     return count / (time.perf_counter() - began)
 
 
@@ -128,37 +129,20 @@ def show(name: str, ours: list[float], floor: list[float], unit: str) -> dict[st
         "spread": [min(ratios), max(ratios)],
     }
     print(
-        f"{name:42} {row['ours']:10,.0f} {row['floor']:10,.0f} {unit:8}"
-        f" ratio {row['ratio']:5.2f}  ({min(ratios):.2f}–{max(ratios):.2f})"
+        f"{name:44} {row['ours']:10,.0f} {row['floor']:10,.0f} {unit:4}"
+        f" ratio {row['ratio']:6.2f}  ({min(ratios):.2f}–{max(ratios):.2f})"
     )
     return row
 
 
-def submits(pairs: int) -> list[dict[str, Any]]:
-    rows = []
-    with opened() as (records, floor):
-        alone: list[float] = []
-        bare: list[float] = []
-        for _ in range(pairs + 1):
-            waiting = [submission() for _ in range(150)]
-            alone.append(rate(150, lambda w=waiting: [records.submit(s).result() for s in w]))
-            bare.append(rate(150, lambda: floor.store(150, together=False)))
-        rows.append(show("durable submits, one at a time", alone[1:], bare[1:], "/s"))
-        grouped: list[float] = []
-        bare = []
-        cpu: list[float] = []
-        for _ in range(pairs + 1):
-            waiting = [submission() for _ in range(2000)]
-            before = writer_cpu(records)
-            grouped.append(rate(2000, lambda w=waiting: together(records, w)))
-            cpu.append((writer_cpu(records) - before) / 2000 * 1e6)
-            bare.append(rate(2000, lambda: floor.store(2000, together=True)))
-        rows.append(show("durable submits, as fast as they are taken", grouped[1:], bare[1:], "/s"))
-        print(f"{'':42} {statistics.median(cpu[1:]):10,.0f} µs of the writer's CPU a submit")
-        rows.append(
-            {"name": "writer CPU a submit", "unit": "µs", "ours": statistics.median(cpu[1:])}
-        )
-    return rows
+def say(name: str, value: float, unit: str) -> dict[str, Any]:
+    print(f"{name:44} {value:10,.2f} {unit}")
+    return {"name": name, "unit": unit, "ours": value}
+
+
+def one_by_one(records: SqlRecords, waiting: list[Submission]) -> None:
+    for one in waiting:
+        records.submit(one).result()
 
 
 def together(records: SqlRecords, waiting: list[Submission]) -> None:
@@ -167,52 +151,56 @@ def together(records: SqlRecords, waiting: list[Submission]) -> None:
         future.result()
 
 
-def beside_a_busy_loop(pairs: int) -> list[dict[str, Any]]:
-    """The writer's rate while another thread holds the interpreter as an event loop does."""
-    stop = threading.Event()
-
-    def spin() -> None:
-        while not stop.is_set():
-            until = time.perf_counter() + 150e-6
-            while time.perf_counter() < until:
-                pass
-            time.sleep(0)
-
-    with opened() as (records, _):
-        free: list[float] = []
-        beside: list[float] = []
+def submits(pairs: int) -> list[dict[str, Any]]:
+    alone: list[float] = []
+    bare: list[float] = []
+    grouped: list[float] = []
+    bare_grouped: list[float] = []
+    writer: list[float] = []
+    caller: list[float] = []
+    with opened() as (records, floor):
         for _ in range(pairs + 1):
-            free.append(
-                rate(1000, lambda w=[submission() for _ in range(1000)]: together(records, w))
-            )
-            stop.clear()
-            thread = threading.Thread(target=spin)
+            alone.append(rate(150, one_by_one, records, [submission() for _ in range(150)]))
+            bare.append(rate(150, floor.store, 150))
+        for _ in range(pairs + 1):
+            waiting = [submission() for _ in range(2000)]
+            before, own = writer_cpu(records), time.thread_time()
+            grouped.append(rate(2000, together, records, waiting))
+            writer.append((writer_cpu(records) - before) / 2000 * 1e6)
+            caller.append((time.thread_time() - own) / 2000 * 1e6)
+            bare_grouped.append(rate(2000, floor.store_together, 2000))
+    return [
+        show("durable submits, one at a time", alone[1:], bare[1:], "/s"),
+        show("durable submits, as fast as they come", grouped[1:], bare_grouped[1:], "/s"),
+        say("  the writer's CPU a submit", statistics.median(writer[1:]), "µs"),
+        say("  the caller's CPU a submit", statistics.median(caller[1:]), "µs"),
+    ]
+
+
+def spin(stop: threading.Event) -> None:
+    """Hold the interpreter as a busy event loop does: 150 µs at a time."""
+    while not stop.is_set():
+        until = time.perf_counter() + 150e-6
+        while time.perf_counter() < until:
+            pass
+        time.sleep(0)
+
+
+def beside_a_busy_loop(pairs: int) -> list[dict[str, Any]]:
+    """The rate while another thread holds the interpreter as an event loop does."""
+    free: list[float] = []
+    beside: list[float] = []
+    with opened() as (records, _):
+        for _ in range(pairs + 1):
+            free.append(rate(1000, together, records, [submission() for _ in range(1000)]))
             waiting = [submission() for _ in range(1000)]
+            stop = threading.Event()
+            thread = threading.Thread(target=spin, args=(stop,))
             thread.start()
-            beside.append(rate(1000, lambda w=waiting: together(records, w)))
+            beside.append(rate(1000, together, records, waiting))
             stop.set()
             thread.join()
-        return [show("submits beside a busy loop / alone", beside[1:], free[1:], "/s")]
-
-
-def moves(pairs: int) -> list[dict[str, Any]]:
-    rows = []
-    with opened() as (records, floor):
-        for name, count, one_by_one in (("one at a time", 100, True), ("grouped", 1000, False)):
-            ours: list[float] = []
-            bare: list[float] = []
-            for _ in range(pairs + 1):
-                jobs = [submission() for _ in range(count)]
-                together(records, jobs)
-                wanted = [place(one.attempt.key) for one in jobs]
-                ours.append(
-                    rate(count, lambda w=wanted, o=one_by_one: moved(records, w, one_by_one=o))
-                )
-                bare.append(
-                    rate(count, lambda n=count, o=one_by_one: floor.store(n, together=not o))
-                )
-            rows.append(show(f"durable moves, {name}", ours[1:], bare[1:], "/s"))
-    return rows
+    return [show("submits beside a busy loop; floor: alone", beside[1:], free[1:], "/s")]
 
 
 def place(key: AttemptKey) -> Move:
@@ -221,12 +209,32 @@ def place(key: AttemptKey) -> Move:
     return Move(key, Event.PLACE, now, (said,), tasks=(Task(0, "this"),))
 
 
-def moved(records: SqlRecords, wanted: list[Move], *, one_by_one: bool) -> None:
-    if one_by_one:
-        assert all(records.move(one).result() is State.PLACED for one in wanted)
-        return
+def moved_alone(records: SqlRecords, wanted: list[Move]) -> None:
+    assert all(records.move(one).result() is State.PLACED for one in wanted)
+
+
+def moved_together(records: SqlRecords, wanted: list[Move]) -> None:
     futures = [records.move(one) for one in wanted]
     assert all(future.result() is State.PLACED for future in futures)
+
+
+def moves(pairs: int) -> list[dict[str, Any]]:
+    """A move is a guarded UPDATE, an event and a task."""
+    rows = []
+    with opened() as (records, floor):
+        for name, count, ours, bare in (
+            ("durable moves, one at a time", 100, moved_alone, floor.store),
+            ("durable moves, as fast as they come", 1000, moved_together, floor.store_together),
+        ):
+            mine: list[float] = []
+            base: list[float] = []
+            for _ in range(pairs + 1):
+                jobs = [submission() for _ in range(count)]
+                together(records, jobs)
+                mine.append(rate(count, ours, records, [place(one.attempt.key) for one in jobs]))
+                base.append(rate(count, bare, count))
+            rows.append(show(name, mine[1:], base[1:], "/s"))
+    return rows
 
 
 def timed(values: list[str], action: Callable[[str], object]) -> float:
@@ -240,49 +248,60 @@ def timed(values: list[str], action: Callable[[str], object]) -> float:
 
 
 def reads(sizes: list[int], pairs: int) -> list[dict[str, Any]]:
+    """Every size in one database that grows; half of its jobs have ended."""
     rows: list[dict[str, Any]] = []
+    first: dict[str, float] = {}
+    ids: list[str] = []
+    running = JobQuery((Filter("state", "in", ["queued"]),))
     with opened() as (records, floor):
-        ids: list[str] = []
-        first: dict[str, float] = {}
+        asked: dict[str, Callable[[str], object]] = {
+            "job": lambda job_id: records.job(WORKSPACE, job_id),
+            "events": lambda job_id: records.events(WORKSPACE, job_id, EventQuery()),
+            "find": lambda job_id: records.find(WORKSPACE, job_id[:8]),
+            "page of 50": lambda _: records.jobs(WORKSPACE, JobQuery()),
+            "page of 50 by state": lambda _: records.jobs(WORKSPACE, running),
+        }
         for size in sizes:
-            while len(ids) < size:
-                more = [submission() for _ in range(min(2000, size - len(ids)))]
-                together(records, more)
-                ids += [one.job.id for one in more]
-                floor.store(len(more), together=True)
-            at = random.Random(size)  # a seed: the same jobs every time
-            page = JobQuery()
-            ours: dict[str, list[float]] = {"job": [], "page of 50": [], "events": []}
+            grow(records, floor, ids, size)
+            at = random.Random(size)  # the same jobs every time
+            ours: dict[str, list[float]] = {name: [] for name in asked}
             bare: list[float] = []
             for _ in range(pairs):
-                picked = [at.choice(ids) for _ in range(READS // 4)]
-                ours["job"].append(timed(picked, lambda i: records.job(WORKSPACE, i)))
-                found = [at.choice(floor.ids) for _ in range(READS // 4)]
-                bare.append(timed(found, floor.find))
-                ours["page of 50"].append(
-                    timed(picked[:40], lambda _: records.jobs(WORKSPACE, page))
-                )
-                ours["events"].append(
-                    timed(picked, lambda i: records.events(WORKSPACE, i, EventQuery()))
-                )
+                for name, action in asked.items():
+                    count = 40 if name.startswith("page") else READS
+                    ours[name].append(timed([at.choice(ids) for _ in range(count)], action))
+                bare.append(timed([at.choice(floor.ids) for _ in range(READS)], floor.find))
             for name, values in ours.items():
-                row = show(f"{name}, {size:,} jobs recorded", values, bare, "µs")
+                row = show(f"{name}, {size:,} jobs", values, bare, "µs")
                 row["growth"] = row["ours"] / first.setdefault(name, row["ours"])
-                print(f"{'':42} {row['growth']:10.2f} × the time with {sizes[0]:,} jobs")
                 rows.append(row)
             began = time.perf_counter()
             live = len(records.live())
-            print(f"{'':42} live(): {live:,} jobs in {time.perf_counter() - began:.3f} s")
+            rows.append(say(f"live(), {live:,} jobs", (time.perf_counter() - began) * 1e3, "ms"))
+    for row in rows:
+        if "growth" in row:
+            print(f"{row['name']:44} {row['growth']:10.2f} × the time with {sizes[0]:,} jobs")
     return rows
 
 
+def grow(records: SqlRecords, floor: Floor, ids: list[str], size: int) -> None:
+    while len(ids) < size:
+        more = [submission() for _ in range(min(2000, size - len(ids)))]
+        together(records, more)
+        stops = [Move(one.attempt.key, Event.STOP, 1) for one in more[::2]]
+        for future in [records.move(stop) for stop in stops]:
+            future.result()
+        ids += [one.job.id for one in more]
+        floor.store_together(len(more))
+
+
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--sizes", default="10,1000,10000,100000")
     arguments.add_argument("--pairs", type=int, default=5)
     arguments.add_argument("--json", type=Path)
     chosen = arguments.parse_args()
-    print(f"{'figure':42} {'ours':>10} {'floor':>10}          SQLite {sqlite3.sqlite_version}")
+    print(f"{'figure':44} {'ours':>10} {'floor':>10}       SQLite {sqlite3.sqlite_version}")
     rows = [
         *submits(chosen.pairs),
         *beside_a_busy_loop(chosen.pairs),

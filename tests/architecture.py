@@ -23,7 +23,8 @@ LAYERS: dict[str, frozenset[str]] = {
     "ports": frozenset({"model"}),
     "images": frozenset({"ports", "model"}),
     "stores": frozenset({"ports", "model"}),
-    "engines": frozenset({"ports", "model"}),
+    # The process engine starts node agents on this machine and reads their directories back.
+    "engines": frozenset({"node", "ports", "model"}),
     "node": frozenset({"stores", "ports", "model"}),
     "flow": frozenset({"ports", "model"}),
     "wire": frozenset({"model"}),
@@ -58,8 +59,11 @@ IMPURE_CALLS = frozenset({"now", "open", "print", "today", "utcnow", "uuid1", "u
 FORBIDDEN_IMPORTS = frozenset({"cPickle", "dill", "marshal", "pickle", "shelve"})
 FORBIDDEN_NAMES = frozenset({"eval", "exec"})
 FORBIDDEN_ATTRIBUTES = frozenset(
-    {"create_subprocess_shell", "extractall", "getoutput", "getstatusoutput", "popen", "system"}
+    {"create_subprocess_shell", "extractall", "getoutput", "getstatusoutput"}
 )
+FORBIDDEN_IN_OS = frozenset({"popen", "system"})
+STARTERS = frozenset({"Popen", "call", "check_call", "check_output", "run"})
+"""Callables of subprocess, which take shell=."""
 
 
 @dataclass(frozen=True)
@@ -369,15 +373,27 @@ def danger_problems(root: Path) -> Iterator[str]:
 
 
 def _danger(node: ast.Call) -> str | None:
-    if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_NAMES:
-        return f"{node.func.id}()"
-    if isinstance(node.func, ast.Attribute) and node.func.attr in FORBIDDEN_ATTRIBUTES:
-        return f".{node.func.attr}()"
+    name = called(node)
+    if isinstance(node.func, ast.Name) and name in FORBIDDEN_NAMES:
+        return f"{name}()"
+    if isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        of_os = isinstance(owner, ast.Name) and owner.id == "os"
+        if name in FORBIDDEN_ATTRIBUTES or (of_os and name in FORBIDDEN_IN_OS):
+            return f".{name}()"
     for keyword in node.keywords:
         off = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-        if keyword.arg == "shell" and not off:
+        if name in STARTERS and keyword.arg == "shell" and not off:
             return "shell=True"
     return None
+
+
+def stub_problems(root: Path) -> Iterator[str]:
+    """Promises that nothing keeps; a power that only some have is a Protocol of its own."""
+    for source in package(root):
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and node.id == "NotImplementedError":
+                yield source.problem(node, "NotImplementedError")
 
 
 # ---------------------------------------------------------------- silenced checkers
@@ -428,5 +444,6 @@ RULES = (
     docstring_problems,
     state_problems,
     danger_problems,
+    stub_problems,
     silencer_problems,
 )

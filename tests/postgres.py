@@ -45,7 +45,7 @@ class Server:
         """The address of a new, empty schema."""
         schema = f"test_{next(self._schemas)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}")  # type: ignore[call-overload]  # ours
+            connection.execute(f"CREATE SCHEMA {schema}")
         return self.url(schema)
 
 
@@ -89,27 +89,38 @@ def _account() -> str:
 
 @contextlib.contextmanager
 def _running(programs: Path, folder: Path, account: str) -> Iterator[None]:
-    owner: dict[str, int | list[int]] = {}
+    uid = gid = groups = None
     if os.geteuid() == 0:
         entry = pwd.getpwnam(account)
-        os.chown(folder, entry.pw_uid, entry.pw_gid)
-        owner = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
-    data = folder / "data"
-    made = ["-D", str(data), "-U", account, "-E", "UTF8", "--locale=C", "-A", "trust", "-N"]
+        uid, gid, groups = entry.pw_uid, entry.pw_gid, [entry.pw_gid]
+        os.chown(folder, uid, gid)
+    data = str(folder / "data")
+    made = ["-D", data, "-U", account, "-E", "UTF8", "--locale=C", "-A", "trust", "-N"]
     subprocess.run(
-        [programs / "initdb", *made], check=True, capture_output=True, cwd=folder, **owner
+        [str(programs / "initdb"), *made],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+        user=uid,
+        group=gid,
+        extra_groups=groups,
     )
-    settings = [
-        f"-c{setting}" for setting in (*QUICK, "listen_addresses=", "log_min_messages=fatal")
-    ]
-    command = [programs / "postgres", "-D", str(data), "-k", str(folder), *settings]
+    settings = [f"-c{one}" for one in (*QUICK, "listen_addresses=", "log_min_messages=fatal")]
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **owner)
+        server = subprocess.Popen(
+            [str(programs / "postgres"), "-D", data, "-k", str(folder), *settings],
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            user=uid,
+            group=gid,
+            extra_groups=groups,
+        )
     try:
         _wait(server, folder, account)
         yield
     finally:
-        server.send_signal(signal.SIGINT)  # a fast shutdown: sessions are ended
+        server.send_signal(signal.SIGQUIT)  # at once: what it holds is thrown away anyway
         try:
             server.wait(START_S)
         except subprocess.TimeoutExpired:

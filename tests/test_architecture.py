@@ -46,8 +46,8 @@ SAMPLES: list[tuple[Rule, str, str, str]] = [
     (
         architecture.layer_problems,
         "src/danlu/engines/process.py",
-        "from danlu import node",
-        "src/danlu/engines/process.py:1: engines imports node (danlu.node)",
+        "from danlu import flow",
+        "src/danlu/engines/process.py:1: engines imports flow (danlu.flow)",
     ),
     (
         architecture.layer_problems,
@@ -183,9 +183,21 @@ SAMPLES: list[tuple[Rule, str, str, str]] = [
     ),
     (
         architecture.danger_problems,
+        "src/danlu/node/stage.py",
+        "os.system(line)",
+        "src/danlu/node/stage.py:1: .system()",
+    ),
+    (
+        architecture.danger_problems,
         "scripts/make.py",
         "eval(text)",
         "scripts/make.py:1: eval()",
+    ),
+    (
+        architecture.stub_problems,
+        "src/danlu/engines/process.py",
+        "def snapshot(self):\n    raise NotImplementedError",
+        "src/danlu/engines/process.py:2: NotImplementedError",
     ),
     (
         architecture.silencer_problems,
@@ -250,7 +262,7 @@ ALLOWED = {
     "src/danlu/flow/loop.py": "from danlu.flow.place import place\n",
     "src/danlu/flow/place.py": "from danlu.flow.board import Board\ntry_ = replace(a, state=s)\n",
     "src/danlu/flow/board.py": "from danlu.ports.records import Records\n",
-    "src/danlu/wiring.py": "from danlu.stores import sql\n",
+    "src/danlu/wiring.py": "from danlu.stores import sql\nname = platform.system()\n",
     "src/danlu/stores/sql.py": "import sqlalchemy\n",
     "src/danlu/node/stage.py": "x = 1  # noqa: S603  # the argv is the job's own\n",
     "tests/flow/test_place.py": "",

@@ -18,7 +18,7 @@ from danlu.flow.board import Board
 from danlu.flow.catalog import Catalog, Environment
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
-from danlu.model.errors import Refused
+from danlu.model.errors import EngineError, Refused
 from danlu.model.identity import AccessKey, Secret, User, Workspace
 from danlu.model.job import EngineChoice
 from danlu.ports.engine import Engine
@@ -32,6 +32,7 @@ ADMIN = "admin"
 DATABASE = "danlu.sqlite"
 KEY_FILE = "secret.key"
 LOCK_FILE = "server.lock"
+OBJECTS = "objects"
 PASSWORD_FILE = "admin-password"  # noqa: S105 - the name of a file
 
 
@@ -119,7 +120,7 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     clock, dice = SystemClock(), SystemDice()
     records = open_records(settings.database or str(data / DATABASE), data / KEY_FILE, clock)
     limits = Limits(queued_jobs=settings.max_queued, local_paths=settings.allow_local_paths)
-    objects = FolderStore(str(data / "objects"))
+    objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
     workspace, admin = first_admin(records, settings)
     engine: Engine = registry.engine_builder(settings.engine)(settings, objects)
@@ -192,15 +193,14 @@ def default_environment(settings: Settings) -> Path:
 
 
 def environment_of(settings: Settings, choice: EngineChoice) -> Path:
-    """The directory of the environment that a job chose."""
-    name = choice.engine_id or choice.engine_name
-    if not name or name == "default":
-        return default_environment(settings)
-    return next(
-        Path(environment.directory)
-        for environment in environments(settings)
-        if environment.id == name
-    )
+    """The directory of the environment that a job chose; EngineError if it has gone."""
+    name = choice.engine_id or choice.engine_name or "default"
+    found = {item.id: Path(item.directory) for item in environments(settings)}
+    directory = found.get(name, settings.data / "environments" / name)
+    python = directory / "bin" / "python"
+    if not python.exists():
+        raise EngineError("environment-missing", path=directory, looked=python)
+    return directory
 
 
 def _environment(name: str, path: Path) -> Environment:
@@ -218,9 +218,15 @@ def _environment(name: str, path: Path) -> Environment:
     return Environment(name, str(path), python, torch)
 
 
-def process_engine(settings: Settings, objects: ObjectStore) -> Engine:
+def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - agents open their own
     """Tasks as processes of this machine."""
-    raise NotImplementedError
+    from danlu.engines.process import ProcessEngine
+
+    return ProcessEngine(
+        settings.data / "engine",
+        lambda plan: environment_of(settings, plan.engine),
+        {"kind": "folder", "root": str(settings.data / OBJECTS)},
+    )
 
 
 def memory_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - one form

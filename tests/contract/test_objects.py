@@ -1,111 +1,36 @@
-"""What every ObjectStore promises. A new store joins by one line in STORES."""
+"""What every ObjectStore promises of buckets, objects and keys."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import itertools
 import os
 import random
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from danlu.model.errors import Invalid, Missing, PlatformError, Refused
-from danlu.ports.objects import Listing, ObjectStore
-from danlu.stores.folder import FolderStore
-
-STORES: dict[str, Callable[[Path], ObjectStore]] = {
-    "folder": lambda path: FolderStore(path / "objects"),
-}
-
-ODD_KEYS = [
-    "a",
-    "a/",
-    "a/b",
-    "a//b",
-    "/",
-    "//",
-    "/a",
-    ".",
-    "..",
-    "../a",
-    "../../../../etc/passwd",
-    "a/../b",
-    "a/./b",
-    "a\0b",
-    "\0",
-    "a\nb",
-    "a\r",
-    "a\\b",
-    "-rf",
-    " ",
-    "a b ",
-    "a?b#c%2F",
-    "index.db",
-    "incoming/x",
-    "e\u0301",
-    "\u00e9",
-    "丹炉/模型.pt",
-    "🔥",
-    "\uffff",
-    "\U0010ffff",
-    "'; DROP TABLE objects; --",
-    "x" * 1024,
-    "é" * 512,
-]
+from danlu.ports.objects import ObjectStore
+from tests.contract.objects import ODD_KEYS, STORES, content, names, new_bucket, opened, stored
 
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
-dense_keys = st.text("ab/é\0", min_size=1, max_size=6)
-stored = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
 
 
 @pytest.fixture(scope="module", params=STORES)
 def store(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
-    """One store for all tests of this module: each takes a bucket of its own."""
-    # On a file system in memory an fsync costs nothing, and the promises are the same.
-    memory = Path("/dev/shm")
-    base = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
-    path = Path(tempfile.mkdtemp(prefix="danlu-objects-", dir=base))
-    made = STORES[request.param](path)
-    yield made
-    if isinstance(made, FolderStore):
-        made.close()
-    shutil.rmtree(path)
-
-
-_buckets = itertools.count()
-
-
-def new_bucket(store: ObjectStore) -> str:
-    name = f"bucket-{next(_buckets)}"
-    assert store.create_bucket(name)
-    return name
+    with opened(request.param) as made:
+        yield made
 
 
 @pytest.fixture
 def bucket(store: ObjectStore) -> str:
     return new_bucket(store)
-
-
-def content(store: ObjectStore, bucket: str, key: str) -> bytes:
-    return b"".join(store.read(bucket, key))
-
-
-def names(listing: Listing) -> list[str]:
-    return [item.key for item in listing.objects]
 
 
 # ---------------------------------------------------------------------- buckets
@@ -366,119 +291,6 @@ def test_any_keys_come_back_in_the_order_of_their_bytes(
     assert names(store.list(bucket)) == sorted(wanted, key=str.encode)
     for key in wanted:
         assert content(store, bucket, key) == key.encode()
-
-
-# ---------------------------------------------------------------------- listings
-
-
-def entries(all_keys: set[str], prefix: str, delimiter: str, after: str) -> list[tuple[bytes, str]]:
-    """What a listing holds, by its definition: (entry, what kind), in order."""
-    found: set[tuple[bytes, str]] = set()
-    for key in all_keys:
-        if key.startswith(prefix):
-            at = key.find(delimiter, len(prefix)) if delimiter else -1
-            found.add(
-                (key.encode(), "key") if at < 0 else (key[: at + len(delimiter)].encode(), "prefix")
-            )
-    return sorted(entry for entry in found if entry[0] > after.encode())
-
-
-def check_listing(
-    store: ObjectStore,
-    bucket: str,
-    all_keys: set[str],
-    *,
-    prefix: str,
-    delimiter: str,
-    after: str,
-    limit: int,
-) -> None:
-    expected = entries(all_keys, prefix, delimiter, after)
-    page = store.list(bucket, prefix, delimiter=delimiter, after=after, limit=limit)
-    got = [(key.encode(), "key") for key in names(page)]
-    got += [(folded.encode(), "prefix") for folded in page.prefixes]
-    assert sorted(got) == expected[:limit]
-    more = len(expected) > limit > 0
-    assert page.next == (expected[limit - 1][0].decode() if more else None)
-
-
-@stored
-@given(
-    all_keys=st.sets(dense_keys, max_size=15),
-    prefix=st.text("ab/é", max_size=2),
-    delimiter=st.sampled_from(["", "/", "b", "a/", "é"]),
-    after=st.one_of(st.just(""), dense_keys),
-    limit=st.integers(0, 6),
-)
-def test_a_page_is_what_its_definition_says(
-    store: ObjectStore, all_keys: set[str], prefix: str, delimiter: str, after: str, limit: int
-) -> None:
-    bucket = new_bucket(store)
-    for key in all_keys:
-        store.put(bucket, key, b"")
-    check_listing(
-        store, bucket, all_keys, prefix=prefix, delimiter=delimiter, after=after, limit=limit
-    )
-
-
-MANY = 10_000
-
-
-@pytest.fixture(scope="module")
-def many(store: ObjectStore) -> tuple[str, set[str]]:
-    """A bucket with 10,000 keys: few and many of them below one prefix."""
-    bucket = new_bucket(store)
-    dice = random.Random(7)
-    found: set[str] = set()
-    while len(found) < MANY:
-        depth = dice.randint(1, 4)
-        parts = [f"{dice.choice('abc')}{int(dice.paretovariate(0.7))}" for _ in range(depth)]
-        found.add(dice.choice(["", "/", "data/"]) + "/".join(parts)[:80])
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda key: store.put(bucket, key, b""), sorted(found)))
-    return bucket, found
-
-
-@settings(stored, max_examples=80)
-@given(data=st.data())
-def test_pages_of_ten_thousand_keys(
-    store: ObjectStore, many: tuple[str, set[str]], data: st.DataObject
-) -> None:
-    bucket, all_keys = many
-    some = st.sampled_from(sorted(all_keys))
-    cut = some.flatmap(lambda key: st.integers(0, len(key)).map(lambda at: key[:at]))
-    check_listing(
-        store,
-        bucket,
-        all_keys,
-        prefix=data.draw(st.one_of(st.just(""), st.just("data/"), cut)),
-        delimiter=data.draw(st.sampled_from(["", "/", "1"])),
-        after=data.draw(st.one_of(st.just(""), some, cut)),
-        limit=data.draw(st.integers(1, 1500)),
-    )
-
-
-@pytest.mark.parametrize("delimiter", ["", "/"])
-@pytest.mark.parametrize("limit", [7, 1000])
-def test_paging_sees_everything_once(
-    store: ObjectStore, many: tuple[str, set[str]], delimiter: str, limit: int
-) -> None:
-    bucket, all_keys = many
-    got: list[bytes] = []
-    after: str | None = ""
-    while after is not None:
-        page = store.list(bucket, "data/", delimiter=delimiter, after=after, limit=limit)
-        got += sorted(name.encode() for name in [*names(page), *page.prefixes])
-        after = page.next
-    assert got == [entry for entry, _ in entries(all_keys, "data/", delimiter, "")]
-
-
-def test_walk_sees_every_object_below_a_prefix(
-    store: ObjectStore, many: tuple[str, set[str]]
-) -> None:
-    bucket, all_keys = many
-    walked = [item.key for item in store.walk(bucket, "data/a")]
-    assert walked == sorted((key for key in all_keys if key.startswith("data/a")), key=str.encode)
 
 
 # ---------------------------------------------------------------------- conditions

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,8 @@ import pytest
 from danlu.model.errors import EngineError, PlatformError, Refused
 from danlu.stores.folder import FolderStore
 from danlu.stores.folder.blobs import Blobs
-from tests.contract.test_objects import ODD_KEYS, content
+from danlu.stores.folder.index import Index
+from tests.contract.objects import ODD_KEYS, content, in_memory
 
 
 @pytest.fixture
@@ -189,18 +190,29 @@ def test_an_index_of_a_newer_version_is_not_touched(store: FolderStore, tmp_path
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_killed_put_leaves_the_old_or_the_new_version(store: FolderStore, tmp_path: Path) -> None:
+def test_a_killed_put_leaves_the_old_or_the_new_version() -> None:
     """100 children are killed at random moments while they overwrite, copy and delete."""
+    with in_memory() as path:
+        store = FolderStore(path / "objects", leftover_age_s=0)
+        store.create_bucket("danlu")
+        _kill_writers(store, path / "objects")
+        store.close()
+
+
+def _kill_writers(store: FolderStore, root: Path) -> None:
     dice = random.Random(int(os.environ.get("DANLU_SEED", "1")))
     versions = [bytes([number]) * dice.randrange(1, 400_000) for number in range(1, 6)]
     for version in versions:
         store.put("danlu", f"of/{version[0]}", version)
-    root = tmp_path / "objects"
     seen = set()
     for turn in range(100):
+        ready, begun = os.pipe()
         child = os.fork()
         if child == 0:
-            _change_for_ever(root, versions, turn)
+            _change_for_ever(root, versions, turn, begun)
+        os.close(begun)
+        assert os.read(ready, 1) == b"1"
+        os.close(ready)
         time.sleep(dice.random() * 0.02)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -210,18 +222,21 @@ def test_a_killed_put_leaves_the_old_or_the_new_version(store: FolderStore, tmp_
             assert hashlib.sha256(data).hexdigest() == item.sha256
             seen.add(item.key)
     assert seen >= {"a", "b"}
+    assert incoming(root), "no child was killed in the middle of anything"
     store.sweep()
     assert not incoming(root)
     named = {Path(store.local_file("danlu", item.key)) for item in store.walk("danlu")}
     assert blob_files(root) == named
-    assert _index(tmp_path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert _index(root.parent).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def _change_for_ever(root: Path, versions: list[bytes], seed: int) -> None:
+def _change_for_ever(root: Path, versions: list[bytes], seed: int, begun: int) -> None:
     """The child. Never returns."""
     try:
         dice = random.Random(seed)
         store = FolderStore(root, leftover_age_s=3600)
+        store.put("danlu", "ab"[seed % 2], dice.choice(versions))
+        os.write(begun, b"1")
         while True:
             store.put("danlu", dice.choice("ab"), dice.choice(versions))
             store.copy("danlu", f"of/{dice.randrange(1, 6)}", "danlu", dice.choice("ab"))
@@ -285,6 +300,69 @@ def test_old_content_whose_removal_a_crash_prevented_is_swept(
     store.sweep()
     assert len(blob_files(tmp_path / "objects")) == 1
     assert content(store, "danlu", "a") == b"new"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_interrupt_around_the_commit_leaves_one_whole_version(
+    store: FolderStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, committed: bool
+) -> None:
+    store.put("danlu", "a", b"old")
+    real = Index.write
+
+    def write(self: Index, change: Callable[[object], object], publish: object = None) -> object:
+        if committed:
+            real(self, change, publish)  # type: ignore[arg-type]  # passed on as it came
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as interrupt:
+        interrupt.setattr(Index, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            store.put("danlu", "a", b"new")
+    assert content(store, "danlu", "a") == (b"new" if committed else b"old")
+    store.sweep()
+    assert content(store, "danlu", "a") == (b"new" if committed else b"old")
+    assert not incoming(tmp_path / "objects")
+    assert len(blob_files(tmp_path / "objects")) == 1
+
+
+def test_an_interrupted_group_fails_and_the_next_one_works(
+    store: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever leads a group is interrupted: nobody of it may wait for ever."""
+    with monkeypatch.context() as interrupt:
+        interrupt.setattr(Index, "_commit", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.put("danlu", "a", b"x")
+    store.put("danlu", "a", b"y")
+    assert content(store, "danlu", "a") == b"y"
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_commit_harms_neither_side(store: FolderStore) -> None:
+    """Another thread of the parent holds the lock and a connection of the index."""
+    store.put("danlu", "a", b"x")
+    index = store._here().buckets["danlu"]._index
+    with index._turn, index._connection() as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT * FROM objects").fetchall()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            status = 1
+            try:
+                store.put("danlu", "b", b"of the child")
+                status = int(content(store, "danlu", "a") != b"x")
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        connection.execute("COMMIT")
+    store.put("danlu", "c", b"of the parent")
+    assert [item.key for item in store.walk("danlu")] == ["a", "b", "c"]
+    assert content(store, "danlu", "b") == b"of the child"
 
 
 def test_a_bucket_half_made_by_a_crash_does_not_exist(tmp_path: Path) -> None:

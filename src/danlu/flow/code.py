@@ -225,7 +225,7 @@ class _Unpacking:
             if first is None:
                 raise Invalid("code-link", path=path, target=printable(link))
             self._count(first.file.size)
-            self._entries[path] = replace(first, file=replace(first.file, path=path))
+            self._entries[path] = replace(first, file=first.file.at(path))
 
     def _count(self, size: int) -> None:
         self._files += 1
@@ -242,7 +242,9 @@ class _Unpacking:
             if kept:
                 digest.update(chunk)
                 self._spool.write(chunk)
-        return _Entry(CodeFile(path, header.size, digest.hexdigest(), header.executable), offset)
+        return _Entry(
+            CodeFile(path, header.size, digest.hexdigest(), executable=header.executable), offset
+        )
 
     def _linked(self, path: str) -> str:
         """The file that a symbolic link leads to, over other links where need be."""
@@ -258,7 +260,7 @@ class _Unpacking:
 
     def _add(self, path: str, entry: _Entry) -> None:
         self._size += entry.file.size
-        self._entries[path] = replace(entry, file=replace(entry.file, path=path))
+        self._entries[path] = replace(entry, file=entry.file.at(path))
 
 
 def _relative(raw: bytes) -> str:
@@ -283,16 +285,14 @@ def _headers(stream: _Stream) -> Iterator[Header]:
             said |= _extended(header.kind, data)
             continue
         if any(name.startswith(b"GNU.sparse.") for name in said):
-            header = replace(header, kind=Kind.OTHER, other="a sparse file")
+            header.kind, header.other = Kind.OTHER, "a sparse file"
         size = said.get(b"size", b"%d" % header.size)
         if not size.isdigit() or len(size) > 18:
             raise BadArchive("a pax header gives a size that is not a number")
-        yield replace(
-            header,
-            path=said.get(b"path", header.path),
-            link=said.get(b"linkpath", header.link),
-            size=int(size),
-        )
+        header.path = said.get(b"path", header.path)
+        header.link = said.get(b"linkpath", header.link)
+        header.size = int(size)
+        yield header
         said = {}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from danlu.model import limits
 from danlu.model.errors import Invalid
@@ -28,12 +27,15 @@ EXECUTABLE = "755"
 _FORMAT = b"danlu-code-1\n"
 
 
-@dataclass(frozen=True, slots=True)
 class CodeLimits:
     """How much a code directory may hold. ModelArts' own limits are the defaults."""
 
-    files: int = limits.CODE_FILES
-    size: int = limits.CODE_BYTES
+    # A plain class, as below: the client's path imports this, and dataclasses brings inspect.
+    __slots__ = ("files", "size")
+
+    def __init__(self, files: int = limits.CODE_FILES, size: int = limits.CODE_BYTES) -> None:
+        self.files = files
+        self.size = size
 
     def check(self, files: int | str, size: int | str) -> None:
         """Raise Invalid, with the exact figures, for more than that.
@@ -47,14 +49,27 @@ class CodeLimits:
             raise Invalid("code-too-large", size=size, limit=self.size)
 
 
-@dataclass(frozen=True, slots=True)
 class CodeFile:
     """One file of a code directory. `path` is relative, with `/`; `sha256` hexadecimal."""
 
-    path: str
-    size: int
-    sha256: str
-    executable: bool = False
+    __slots__ = ("executable", "path", "sha256", "size")
+
+    def __init__(self, path: str, size: int, sha256: str, *, executable: bool = False) -> None:
+        self.path = path
+        self.size = size
+        self.sha256 = sha256
+        self.executable = executable
+
+    @property
+    def record(self) -> bytes:
+        """Everything that makes it this file, in a form that no name can forge."""
+        path = self.path.encode()
+        kind = "x" if self.executable else "-"
+        return f"{kind} {self.size} {self.sha256} {len(path)} ".encode() + path + b"\n"
+
+    def at(self, path: str) -> CodeFile:
+        """The same content under another path."""
+        return CodeFile(path, self.size, self.sha256, executable=self.executable)
 
 
 def digest(files: Iterable[CodeFile]) -> str:
@@ -65,11 +80,7 @@ def digest(files: Iterable[CodeFile]) -> str:
     """
     whole = hashlib.sha256(_FORMAT)
     for file in sorted(files, key=lambda file: file.path.encode()):
-        path = file.path.encode()
-        kind = "x" if file.executable else "-"
-        whole.update(f"{kind} {file.size} {file.sha256} {len(path)} ".encode())
-        whole.update(path)
-        whole.update(b"\n")
+        whole.update(file.record)
     return whole.hexdigest()
 
 

@@ -10,12 +10,15 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU of a node."""
+    """One GPU of a node, or one MIG device; `index` is that of the card, in the driver's order.
+
+    `memory_bytes` is None where the driver does not say, which is not 0.
+    """
 
     uuid: str
     index: int
     model: str
-    memory_bytes: int
+    memory_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ Formats: POSIX ustar and pax (IEEE 1003.1), and GNU's long names and binary numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 BLOCK = 512
@@ -57,17 +56,30 @@ class BadArchive(ValueError):
     """The archive breaks its format; the text says how, for a person."""
 
 
-@dataclass(frozen=True, slots=True)
 class Header:
-    """One header block. `path` and `link` are bytes as they stand there."""
+    """One header block. `path` and `link` are bytes as they stand there; `other` says with
+    Kind.OTHER what it is, in words.
+    """
 
-    kind: Kind
-    path: bytes
-    size: int = 0
-    executable: bool = False
-    link: bytes = b""
-    other: str = ""
-    """With Kind.OTHER: what it is, in words."""
+    # A plain class: the client's path imports this, and dataclasses brings inspect along.
+    __slots__ = ("executable", "kind", "link", "other", "path", "size")
+
+    def __init__(
+        self,
+        kind: Kind,
+        path: bytes,
+        *,
+        size: int = 0,
+        executable: bool = False,
+        link: bytes = b"",
+        other: str = "",
+    ) -> None:
+        self.kind = kind
+        self.path = path
+        self.size = size
+        self.executable = executable
+        self.link = link
+        self.other = other
 
 
 def decode(block: bytes) -> Header | None:

@@ -19,6 +19,7 @@ def main(arguments: list[str]) -> int:
 
     if arguments[0] == "--serve":
         return starter.serve()
+    starter.detach()
     starter.be_agent(arguments[0])
     return 0
 

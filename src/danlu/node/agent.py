@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,13 +17,13 @@ from typing import cast
 
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World
-from danlu.node import ending, exits, identity, linux, places, tree
+from danlu.node import ending, exits, identity, linux, places, shim, tree
 from danlu.node.collect import Collector
 from danlu.node.directory import TaskDirectory
 from danlu.node.identity import Process
-from danlu.node.logs import Pump, open_log, open_pipe
+from danlu.node.logs import Pump, open_log
 from danlu.node.program import Program
-from danlu.node.shim import LOG_DRAIN_S, Shim
+from danlu.node.shim import LOG_DRAIN_S, Handle
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.node.stage import Stage, StageFailed
 from danlu.node.supervise import Supervisor
@@ -30,7 +31,6 @@ from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, TaskFile
 
 NO_PLAN_EXIT = 66
-CRASH_EXIT = 70
 MOST_STARTS = 3
 """So often staging is begun; agents that keep dying in it end the task."""
 TREE_LIMIT_S = 10.0
@@ -41,8 +41,11 @@ class Stopped(Exception):
     """The task is to be stopped before its program was started."""
 
 
-def run(path: str) -> int:
-    """Bring the task in the directory `path` to its end; the agent's exit status."""
+def run(path: str, ready: Handle | None = None) -> int:
+    """Bring the task in the directory `path` to its end; the agent's exit status.
+
+    `ready` is a shim that waits for an order; one is forked when it is needed and there is none.
+    """
     directory = TaskDirectory(path)
     plan = directory.plan()
     if plan is None:
@@ -50,23 +53,30 @@ def run(path: str) -> int:
     watch = directory.take(files.WATCH)
     if watch is None:
         return files.BUSY_EXIT
-    linux.name_process("danlu-agent")
+    if plan.packages:
+        sys.path.append(plan.packages)
     linux.adopt_orphans()
     signals = SignalPipe((signal.SIGTERM,), PROMPT_ONLY)
-    return Agent(directory, plan, signals, watch).run()
+    return Agent(directory, plan, signals, watch, ready).run()
 
 
 class Agent:
     """One agent in charge of one directory."""
 
     def __init__(
-        self, directory: TaskDirectory, plan: AgentPlan, signals: SignalPipe, watch: int
+        self,
+        directory: TaskDirectory,
+        plan: AgentPlan,
+        signals: SignalPipe,
+        watch: int,
+        ready: Handle | None,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._signals = signals
         self._watch = watch
         self._lock: int | None = None
+        self._shim = ready
         self._before = cast("AgentFile | None", directory.read(files.AGENT))
         self._starts = int(self._before.get("starts", 1)) if self._before else 0
         self._log_source: int | None = None
@@ -82,6 +92,7 @@ class Agent:
         while not self._directory.exists(files.EXIT):
             self._step()
         self._lock = self._lock or self._directory.take(files.LOCK)
+        self._dismiss()
         Collector(self._directory, self._plan).run()
         return 0
 
@@ -92,6 +103,12 @@ class Agent:
             "starts": self._starts + 1,
         }
         self._directory.publish_fleeting(files.AGENT, me)
+
+    def _dismiss(self) -> None:
+        """Let the shim go that was kept ready, if it was not needed."""
+        ready, self._shim = self._shim, None
+        if ready is not None:
+            ready.dismiss()
 
     def _step(self) -> None:
         task = cast("TaskFile | None", self._directory.read(files.TASK))
@@ -129,9 +146,9 @@ class Agent:
             found = Stage(self._directory, self._plan, self._check).run()
             self._check()
         except Stopped:
-            self._publish_exit(exits.stopped_before_start(self._plan.plan))
+            self._publish_exit(exits.stopped_before_start(self._directory))
         except StageFailed as failed:
-            self._publish_exit(exits.unstarted(self._plan.plan, failed.problem, **failed.detail))
+            self._publish_exit(exits.unstarted(self._directory, failed.problem, **failed.detail))
         else:
             self._start_shim(found)
 
@@ -140,40 +157,30 @@ class Agent:
             raise Stopped
 
     def _start_shim(self, found: World) -> None:
-        """Fork the shim and watch over it."""
-        source, output = open_pipe()
-        started, say_started = os.pipe()
-        env = {**self._plan.environment, **found.env}
+        """Have a shim start the program, and watch over it."""
+        handle, self._shim = self._shim, None
+        if handle is None:
+            try:
+                handle = shim.fork()
+            except OSError as error:
+                detail = f"no process could be made: {error.strerror}"
+                self._publish_exit(
+                    exits.unstarted(self._directory, ReasonCode.BOOT_FAILED, detail=detail)
+                )
+                return
         name, _, value = ending.marker(self._directory.path).partition("=")
-        env[name] = value
-        program = Program(found.argv, env, found.cwd)
-        pid = os.fork()
-        if pid == 0:
-            self._be_shim(program, source, output, say_started)
-        os.close(output)
-        os.close(say_started)
-        self._log_source = source
-        shim = identity.of(pid)
-        if shim is not None:
-            Supervisor(self._directory, self._plan, shim, self._signals, started).run()
-        os.waitpid(pid, 0)
-
-    def _be_shim(self, program: Program, source: int, output: int, started: int) -> None:
-        """The shim's whole life; does not return."""
-        code = CRASH_EXIT
-        try:
-            lock = cast("int", self._lock)
-            linux.close_all_but({0, 1, 2, lock, source, output, started})
-            Shim(self._directory, self._plan.plan, program, source, output, started, lock).run()
-            code = 0
-        finally:
-            if code:
-                report_crash()
-            os._exit(code)
+        env = {**self._plan.environment, **found.env, name: value}
+        handle.order(self._directory, cast("int", self._lock), Program(found.argv, env, found.cwd))
+        self._log_source = handle.source
+        Supervisor(
+            self._directory, self._plan, handle.identity, self._signals, handle.started
+        ).run()
+        os.waitpid(handle.pid, 0)
 
     # a program that runs, or ran
 
     def _watch_over(self, task: TaskFile) -> None:
+        self._dismiss()
         Supervisor(self._directory, self._plan, task["shim"], self._signals, None).run()
 
     def _conclude(self, problem: ReasonCode, task: TaskFile | None) -> None:
@@ -191,8 +198,8 @@ class Agent:
         tree.kill_all(left, TREE_LIMIT_S, between=reap)
         if self._log_source is not None:
             Pump(self._log_source, open_log(self._directory.file(files.LOG))).drain(LOG_DRAIN_S)
-        record = exits.lost(self._plan.plan, problem)
-        exits.explain(record, self._directory, self._plan.plan)
+        record = exits.lost(self._directory, problem)
+        exits.explain(record, self._directory)
         self._publish_exit(record)
 
     def _publish_exit(self, record: ExitFile) -> None:
@@ -204,10 +211,3 @@ def reap() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-
-
-def report_crash() -> None:
-    """Write the exception that is being handled to stderr, which is `agent.err`."""
-    import traceback
-
-    traceback.print_exc()

@@ -90,10 +90,14 @@ def sync_directory(directory: str | Path) -> None:
 class TaskDirectory:
     """One task's directory, as agent and shim use it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, token: str = "", limit_s: int = 0, bell: str = "") -> None:
         self.path = path
-        self.token = ""
-        self._wake = ""
+        self.token = token
+        """The attempt's token, which every record carries."""
+        self.limit_s = limit_s
+        """The task's time limit, 0 where it has none."""
+        self.bell = bell
+        """The socket on which the server is told of changes."""
         self._notes = 0
 
     def file(self, name: str) -> str:
@@ -114,7 +118,8 @@ class TaskDirectory:
         except (TypeError, ValueError, KeyError, AttributeError):
             return None
         self.token = plan.plan.token
-        self._wake = plan.wake
+        self.limit_s = plan.plan.time_limit_s or 0
+        self.bell = plan.wake
         return plan
 
     def read(self, name: str) -> dict[str, Any] | None:
@@ -127,7 +132,7 @@ class TaskDirectory:
         self.tell()
 
     def publish_fleeting(self, name: str, value: Mapping[str, Any]) -> None:
-        """Publish what is worth nothing after a power cut; nobody is told and no disk waited for."""
+        """Publish what a power cut makes worthless; nobody is told, and no disk waited for."""
         publish_json(self.path, name, value, durable=False)
 
     def publish_surely(self, name: str, value: Mapping[str, Any]) -> None:
@@ -181,7 +186,7 @@ class TaskDirectory:
 
     def tell(self) -> None:
         """Wake the server, if it listens."""
-        wake.send(self._wake)
+        wake.send(self.bell)
 
     def take(self, name: str) -> int | None:
         """Take one of the locks; the descriptor that holds it, or None if another has it."""

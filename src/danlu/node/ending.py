@@ -6,7 +6,6 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from danlu.model.script import TaskPlan
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import NoticeFile
@@ -49,11 +48,6 @@ def notice(directory: TaskDirectory) -> NoticeFile | None:
         "deadline": _whole(data.get("deadline")),
         "deadline_boot_s": _number(data.get("deadline_boot_s")),
     }
-
-
-def limit_detail(plan: TaskPlan) -> dict[str, str | int]:
-    """What the sentence about a time limit needs."""
-    return {"limit_s": plan.time_limit_s or 0}
 
 
 class Ending:

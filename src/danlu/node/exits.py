@@ -6,7 +6,6 @@ import os
 import signal
 
 from danlu.model.reason import ReasonCode
-from danlu.model.script import TaskPlan
 from danlu.node import ending
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.ports.task_directory import ExitFile
@@ -17,11 +16,11 @@ KILLED = 128 + signal.SIGKILL
 TERMINATED = 128 + signal.SIGTERM
 
 
-def of_status(plan: TaskPlan, status: int, ended_at: int) -> ExitFile:
+def of_status(directory: TaskDirectory, status: int, ended_at: int) -> ExitFile:
     """The record of a program that the kernel reported with this wait status."""
     code = os.waitstatus_to_exitcode(status)
     return {
-        "token": plan.token,
+        "token": directory.token,
         "ended_at": ended_at,
         "exit_code": code if code >= 0 else 128 - code,
         "signal": _signal_name(-code) if code < 0 else "",
@@ -32,11 +31,15 @@ def of_status(plan: TaskPlan, status: int, ended_at: int) -> ExitFile:
 
 
 def unstarted(
-    plan: TaskPlan, problem: ReasonCode, exit_code: int = UNSTARTED, /, **detail: str | int
+    directory: TaskDirectory,
+    problem: ReasonCode,
+    exit_code: int = UNSTARTED,
+    /,
+    **detail: str | int,
 ) -> ExitFile:
     """The record of a program that never ran."""
     return {
-        "token": plan.token,
+        "token": directory.token,
         "ended_at": now_ms(),
         "exit_code": exit_code,
         "signal": "",
@@ -46,21 +49,21 @@ def unstarted(
     }
 
 
-def stopped_before_start(plan: TaskPlan) -> ExitFile:
+def stopped_before_start(directory: TaskDirectory) -> ExitFile:
     """The record of a program that was stopped while its inputs were being staged."""
-    record = of_status(plan, int(signal.SIGTERM), now_ms())
+    record = of_status(directory, int(signal.SIGTERM), now_ms())
     record["detail"] = {"started": 0}
     return record
 
 
-def lost(plan: TaskPlan, problem: ReasonCode) -> ExitFile:
+def lost(directory: TaskDirectory, problem: ReasonCode) -> ExitFile:
     """The record of a program whose end nobody saw: its shim was killed, or the machine was."""
-    record = of_status(plan, int(signal.SIGKILL), now_ms())
+    record = of_status(directory, int(signal.SIGKILL), now_ms())
     record["problem"] = str(problem)
     return record
 
 
-def explain(record: ExitFile, directory: TaskDirectory, plan: TaskPlan) -> None:
+def explain(record: ExitFile, directory: TaskDirectory) -> None:
     """Say in the record if the program ended because it had been told to."""
     given = ending.notice(directory)
     if given is None:
@@ -68,7 +71,7 @@ def explain(record: ExitFile, directory: TaskDirectory, plan: TaskPlan) -> None:
     limited = given["reason"] == ending.TIME_LIMIT
     record["problem"] = str(ReasonCode.TIME_LIMIT) if limited else ""
     if limited:
-        record["detail"] = {**record.get("detail", {}), **ending.limit_detail(plan)}
+        record["detail"] = {**record.get("detail", {}), "limit_s": directory.limit_s}
 
 
 def _signal_name(number: int) -> str:

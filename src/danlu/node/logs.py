@@ -62,6 +62,10 @@ class Pump:
                 return True
         return False
 
+    def sync(self) -> None:
+        """Put the log on disk."""
+        os.fsync(self._log)
+
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:

@@ -1,20 +1,24 @@
 """Start the user's program: fork and execve, with nothing of ours left in it.
 
 No shell, no file and no argument of another program stands between the plan and the program:
-argv and environment reach execve as they are.
+argv and environment reach execve as they are. The fork is made beforehand; the process waits
+for its `Program` on a pipe, so that a task does not wait for the fork.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
+import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from danlu.node import linux
+from danlu.node import identity, linux
+from danlu.ports.task_directory import ProcessIdentity
 
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
@@ -26,6 +30,8 @@ are made to be read by others. The agent's own files stay private (077)."""
 
 OOM_SCORE_MORE = 200
 """When memory runs out the kernel should rather take the program than the server."""
+
+_LENGTH = struct.Struct("!Q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +51,20 @@ class BootError:
     detail: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Pending:
-    """A forked process that waits for `go` before it becomes the program."""
+    """A forked process that waits to be told which program it is."""
 
     pid: int
-    _go: int
+    identity: ProcessIdentity
+    _order: int
     _answer: int
 
-    def go(self) -> BootError | None:
+    def go(self, program: Program) -> BootError | None:
         """Let it become the program; what went wrong, or None once it is the program."""
-        os.write(self._go, b"g")
-        os.close(self._go)
+        order = json.dumps([list(program.argv), dict(program.env), program.cwd]).encode()
+        with suppress(BrokenPipeError), os.fdopen(self._order, "wb") as stream:
+            stream.write(_LENGTH.pack(len(order)) + order)
         with os.fdopen(self._answer, "rb") as answer:
             said = answer.read(8192)
         if not said:
@@ -66,24 +74,27 @@ class Pending:
         return BootError(code, detail)
 
 
-def prepare(program: Program, output: int) -> Pending:
+def prepare(output: int) -> Pending:
     """Fork the process that will be the program; its stdout and stderr are `output`."""
-    go_read, go_write = os.pipe()
+    order_read, order_write = os.pipe()
     answer_read, answer_write = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            os.close(go_write)
-            _become(program, output, go_read, answer_write, parent)
+            linux.close_all_but({0, 1, 2, output, order_read, answer_write})
+            _become(output, order_read, answer_write, parent)
         finally:
             os._exit(NOT_FOUND)
-    os.close(go_read)
+    os.close(order_read)
     os.close(answer_write)
-    return Pending(pid, go_write, answer_read)
+    found = identity.of(pid)
+    if found is None:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    return Pending(pid, found, order_write, answer_read)
 
 
-def _become(program: Program, output: int, go: int, answer: int, parent: int) -> None:
+def _become(output: int, order: int, answer: int, parent: int) -> None:
     where = "the process could not be set up"
     try:
         os.setsid()
@@ -96,12 +107,15 @@ def _become(program: Program, output: int, go: int, answer: int, parent: int) ->
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        if os.read(go, 1) != b"g":
-            return
-        where = f"working directory '{program.cwd}'"
-        os.chdir(program.cwd)
-        where = f"'{program.argv[0]}'"
-        os.execve(program.argv[0], list(program.argv), dict(program.env))  # noqa: S606 -- no shell
+        with os.fdopen(order, "rb") as stream:
+            head = stream.read(_LENGTH.size)
+            if len(head) < _LENGTH.size:
+                return
+            argv, env, cwd = json.loads(stream.read(_LENGTH.unpack(head)[0]))
+        where = f"working directory '{cwd}'"
+        os.chdir(cwd)
+        where = f"'{argv[0]}'"
+        os.execve(argv[0], argv, env)  # noqa: S606 -- no shell is the point
     except OSError as error:
         _report(answer, error.errno or 0, f"{where}: {error.strerror}")
     except (ValueError, UnicodeError) as error:
@@ -114,6 +128,7 @@ def _report(answer: int, number: int, detail: str) -> None:
 
 def _reset_signals() -> None:
     """Python ignores SIGPIPE and SIGXFSZ, the shim some more; what is ignored survives exec."""
+    signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_DFL)

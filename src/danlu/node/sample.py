@@ -14,12 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from danlu.model.script import TaskPlan
 from danlu.node import identity
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.identity import Process
 from danlu.ports import task_directory as files
-from danlu.ports.task_directory import SampleLine
+from danlu.ports.task_directory import AgentPlan, SampleLine
 
 FIRST_AFTER_S = 0.2
 """Not at once: the program's own start is not to wait for a processor."""
@@ -107,11 +106,10 @@ class Sampler:
     this thread and nothing else.
     """
 
-    def __init__(self, directory: TaskDirectory, plan: TaskPlan, root: int) -> None:
+    def __init__(self, directory: TaskDirectory, plan: AgentPlan, root: int) -> None:
         self._directory = directory
         self._plan = plan
         self._meter = Meter(root)
-        self._gpus = _gpu_readings(plan)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -126,17 +124,23 @@ class Sampler:
 
     def _run(self) -> None:
         began = time.monotonic()
+        gpus = _gpu_readings(self._plan)
         if self._stopping.wait(FIRST_AFTER_S):
             return
         while True:
             with suppress(OSError):
                 sample = self._meter.read()
-                if self._gpus is not None:
-                    sample.update(self._gpus())
-                self._directory.append(files.SAMPLES, sample)
+                found: dict[str, Any] = {**sample, **(gpus() if gpus is not None else {})}
+                self._directory.append(files.SAMPLES, found)
             if self._stopping.wait(interval_s(time.monotonic() - began)):
                 return
 
 
-def _gpu_readings(plan: TaskPlan) -> Callable[[], Any] | None:
-    return None if not plan.gpus else None
+def _gpu_readings(plan: AgentPlan) -> Callable[[], dict[str, float]] | None:
+    """A way to read the task's GPUs, or None where it has none or they cannot be read."""
+    if not plan.plan.gpus:
+        return None
+    from danlu.node.gpu import GpuMeter, shares
+
+    meter = GpuMeter([gpu.uuid for gpu in plan.plan.gpus])
+    return lambda: shares(meter.read())

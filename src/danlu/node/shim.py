@@ -6,44 +6,111 @@ waits for everything below the program, not for the program alone, and only then
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from danlu.model.reason import ReasonCode
-from danlu.model.script import TaskPlan
 from danlu.node import ending, exits, identity, linux, program, tree
 from danlu.node.directory import TaskDirectory, now_ms
-from danlu.node.logs import Pump, open_log
+from danlu.node.logs import Pump, open_log, open_pipe
 from danlu.node.oom import OomWatch
-from danlu.node.program import Program
+from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.ports import task_directory as files
-from danlu.ports.task_directory import ExitFile, TaskFile
+from danlu.ports.task_directory import ExitFile, ProcessIdentity, TaskFile
 
 LEFTOVER_GRACE_S = 2.0
 """What the program leaves running has this long to end by itself."""
 KILL_LIMIT_S = 10.0
 LOG_DRAIN_S = 1.0
 LOOK_EVERY_S = 1.0
+CRASH_EXIT = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """The agent's end of a shim that waits for its order. `source` is a second read end of the
+    log's pipe, for what is left in it if the shim is killed; `started` becomes readable when the
+    program runs.
+    """
+
+    pid: int
+    identity: ProcessIdentity
+    source: int
+    started: int
+    _orders: socket.socket
+
+    def order(self, directory: TaskDirectory, lock: int, start: Program) -> None:
+        """Have it start a program. It holds `lock` from now on, together with the caller."""
+        order = {
+            "directory": [directory.path, directory.token, directory.limit_s, directory.bell],
+            "program": [list(start.argv), dict(start.env), start.cwd],
+        }
+        with self._orders, suppress(BrokenPipeError):
+            socket.send_fds(self._orders, [b"l"], [lock])
+            self._orders.sendall(json.dumps(order).encode())
+
+    def dismiss(self) -> None:
+        """Let it end without having started anything."""
+        self._orders.close()
+        os.close(self.source)
+        os.close(self.started)
+        os.waitpid(self.pid, 0)
+
+
+def fork() -> Handle:
+    """Fork a shim, which forks the process that will be the program. OSError if that fails."""
+    source, output = open_pipe()
+    started, say_started = os.pipe()
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        _live(theirs, source, output, say_started)
+    theirs.close()
+    os.close(output)
+    os.close(say_started)
+    found = identity.of(pid)
+    if found is None:
+        raise ProcessLookupError("the shim has disappeared")
+    return Handle(pid, found, source, started, ours)
+
+
+def _live(orders: socket.socket, source: int, output: int, started: int) -> None:
+    """The shim's whole life; does not return."""
+    code = CRASH_EXIT
+    try:
+        linux.close_all_but({0, 1, 2, orders.fileno(), source, output, started})
+        Shim(orders, source, output, started).run()
+        code = 0
+    finally:
+        if code:
+            report_crash()
+        os._exit(code)
+
+
+def report_crash() -> None:
+    """Write the exception that is being handled to stderr, which is `agent.err`."""
+    import traceback
+
+    traceback.print_exc()
 
 
 @dataclass(slots=True)
 class Shim:
-    """One task's shim. `output` is the write end of the log's pipe, `source` its read end;
-    `started` tells the agent; `lock` is held as long as this process lives.
-    """
+    """One task's shim. `output` is the write end of the log's pipe, `source` its read end."""
 
-    directory: TaskDirectory
-    plan: TaskPlan
-    program: Program
+    orders: socket.socket
     source: int
     output: int
     started: int
-    lock: int
+    _directory: TaskDirectory = field(init=False)
+    _lock: int = field(init=False)
     _pump: Pump = field(init=False)
     _signals: SignalPipe = field(init=False)
     _oom: OomWatch = field(init=False)
@@ -52,60 +119,78 @@ class Shim:
     _pid: int = field(default=0, init=False)
 
     def run(self) -> None:
-        """Live the program's life beside it. Returns when the exit record is published."""
+        """Wait for an order, then live the program's life beside it. Returns when the exit record
+        is published, or when there will be no order.
+        """
         linux.name_process("danlu-shim")
         linux.adopt_orphans()
         # A machine that goes down sends SIGTERM to everyone; the program's end is still recorded.
         self._signals = SignalPipe((signal.SIGCHLD,), (signal.SIGTERM, *PROMPT_ONLY))
         self._oom = OomWatch()
-        log = open_log(self.directory.file(files.LOG))
-        self._pump = Pump(self.source, log)
-        failed = self._start()
+        pending = program.prepare(self.output)
+        os.close(self.output)
+        start = self._receive()
+        if start is None:
+            return
+        failed = self._start(pending, start)
         if failed is not None:
-            self.directory.publish_surely(files.EXIT, failed)
+            self._directory.publish_surely(files.EXIT, failed)
             return
         self._attend(until_s=None)
         record = self._record()
         self._see_off_leftovers(record)
-        if not self._pump.drain(LOG_DRAIN_S):
-            record["detail"]["log_left_open"] = 1
-        if self._pump.dropped_bytes:
-            record["detail"]["log_dropped_bytes"] = self._pump.dropped_bytes
-        try:
-            os.fsync(log)
-        except OSError:
-            record["detail"]["log_damaged"] = 1
-        self.directory.publish_surely(files.EXIT, record)
+        self._close_log(record)
+        self._directory.publish_surely(files.EXIT, record)
 
-    def _start(self) -> ExitFile | None:
+    def _receive(self) -> Program | None:
+        """The order, or None if the agent has gone without one."""
+        with self.orders:
+            _, descriptors, _, _ = socket.recv_fds(self.orders, 1, 1)
+            if not descriptors:
+                return None
+            self._lock = descriptors[0]
+            os.set_inheritable(self._lock, False)
+            parts = []
+            while part := self.orders.recv(1 << 20):
+                parts.append(part)
+        order = json.loads(b"".join(parts))
+        self._directory = TaskDirectory(*order["directory"])
+        self._point_errors()
+        self._pump = Pump(self.source, open_log(self._directory.file(files.LOG)))
+        return Program(*order["program"])
+
+    def _point_errors(self) -> None:
+        """Let crash reports of this process go where the agent's go."""
+        errors = open_log(self._directory.file(files.AGENT_ERRORS))
+        os.dup2(errors, 1)
+        os.dup2(errors, 2)
+        os.close(errors)
+
+    def _start(self, pending: Pending, start: Program) -> ExitFile | None:
         """Start the program; the exit record if it cannot be started."""
-        try:
-            pending = program.prepare(self.program, self.output)
-        except OSError as error:
-            detail = f"no process could be made: {error.strerror}"
-            return self._not_started(program.NOT_RUNNABLE, detail)
         self._pid = pending.pid
-        os.close(self.output)
         record: TaskFile = {
-            "token": self.plan.token,
+            "token": self._directory.token,
             "shim": identity.mine(),
-            "program": identity.of(pending.pid) or identity.mine(),
+            "program": pending.identity,
             "started_at": now_ms(),
         }
         # On record before the program's first instruction: whoever finds no record may launch.
-        self.directory.publish(files.TASK, record)
-        failure = pending.go()
+        self._directory.publish(files.TASK, record)
+        failure = pending.go(start)
         if failure is not None:
             os.waitpid(pending.pid, 0)
-            return self._not_started(failure.exit_code, failure.detail)
+            return exits.unstarted(
+                self._directory,
+                ReasonCode.BOOT_FAILED,
+                failure.exit_code,
+                detail=failure.detail,
+            )
         with suppress(OSError):  # the agent may be gone by now
             os.write(self.started, b"s")
         os.close(self.started)
-        self.directory.reserve(files.EXIT)
+        self._directory.reserve(files.EXIT)
         return None
-
-    def _not_started(self, exit_code: int, detail: str) -> ExitFile:
-        return exits.unstarted(self.plan, ReasonCode.BOOT_FAILED, exit_code, detail=detail)
 
     def _attend(self, until_s: float | None) -> bool:
         """Keep the log and wait for children: until the program has ended, or, with `until_s`,
@@ -142,13 +227,13 @@ class Shim:
 
     def _record(self) -> ExitFile:
         status = self._status or 0
-        record = exits.of_status(self.plan, status, self._ended_at)
+        record = exits.of_status(self._directory, status, self._ended_at)
         killed = record["signal"] == "SIGKILL"
-        told = self.directory.exists(files.NOTICE)
+        told = self._directory.exists(files.NOTICE)
         record["out_of_memory"] = not told and self._oom.explains(
             killed=killed, failed=record["exit_code"] != 0
         )
-        exits.explain(record, self.directory, self.plan)
+        exits.explain(record, self._directory)
         return record
 
     def _see_off_leftovers(self, record: ExitFile) -> None:
@@ -169,10 +254,21 @@ class Shim:
         """When patience ends, by the monotonic clock. A program that is being stopped may leave
         its last children (a shell's training script, say) the whole grace.
         """
-        given = ending.notice(self.directory)
+        given = ending.notice(self._directory)
         if given is None:
             return own_end
         return time.monotonic() + given["deadline_boot_s"] - ending.boot_clock()
+
+    def _close_log(self, record: ExitFile) -> None:
+        """Bring the last of the output to the log, and the log to the disk."""
+        if not self._pump.drain(LOG_DRAIN_S):
+            record["detail"]["log_left_open"] = 1
+        if self._pump.dropped_bytes:
+            record["detail"]["log_dropped_bytes"] = self._pump.dropped_bytes
+        try:
+            self._pump.sync()
+        except OSError:
+            record["detail"]["log_damaged"] = 1
 
 
 def _below() -> list[identity.Process]:

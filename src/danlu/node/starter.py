@@ -1,8 +1,9 @@
-"""A process that is ready to be an agent: everything imported, waiting for a directory.
+"""A process that is ready to start agents: everything imported, one agent always forked ahead.
 
-It forks an agent for each request that comes on its stdin and answers with that one's identity,
-so a task does not wait for an interpreter to start. It ends when its stdin does: with the server.
-The agents do not; each is a session of its own and holds nothing of the server's.
+Each request on its stdin hands a task directory to an agent and is answered with that one's
+identity, so a task waits neither for an interpreter to start nor for a fork. It ends when its
+stdin does: with the server. The agents do not; each is a session of its own and holds nothing
+of the server's.
 """
 
 from __future__ import annotations
@@ -11,17 +12,41 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
-import sys
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from danlu.model.codec import from_json, to_json
 from danlu.model.script import Layout, TaskPlan, world
-from danlu.node import agent, identity, linux
+from danlu.node import agent, identity, linux, shim
 from danlu.node.store import WARM
 from danlu.ports import task_directory as files
-from danlu.ports.task_directory import AgentPlan
+from danlu.ports.task_directory import AgentPlan, ProcessIdentity
+
+CALM_S = 0.02
+"""After a request the next agent is forked when nothing has been asked for this long: the task
+that was just started has the processors first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spare:
+    """An agent that waits for its directory."""
+
+    identity: ProcessIdentity
+    _order: int
+
+    def send(self, directory: str) -> bool:
+        """Give it its directory; False if it is there no more."""
+        try:
+            os.write(self._order, directory.encode())
+        except BrokenPipeError:
+            return False
+        finally:
+            os.close(self._order)
+        return True
 
 
 def serve() -> int:
@@ -33,57 +58,104 @@ def serve() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # An agent may be told to stop before it has said what it does about that.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    for line in sys.stdin.buffer:
-        answer = _start(json.loads(line)["directory"])
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-        sys.stdout.buffer.flush()
+    spare: _Spare | None = None
+    for request in _requests():
+        if request is None:
+            with suppress(OSError):
+                spare = spare or _fork()
+            continue
+        os.write(1, json.dumps(_begin(request["directory"], spare)).encode() + b"\n")
+        spare = None
     return 0
 
 
-def _start(directory: str) -> dict[str, Any]:
-    held_read, held_write = os.pipe()
+def _requests() -> Iterator[dict[str, Any] | None]:
+    """Requests as they come; None when it has been calm."""
+    waiting = b""
+    calm = False
+    while True:
+        line, end, rest = waiting.partition(b"\n")
+        if end:
+            waiting = rest
+            calm = False
+            yield json.loads(line)
+        elif not select.select([0], [], [], None if calm else CALM_S)[0]:
+            calm = True
+            yield None
+        else:
+            more = os.read(0, 1 << 16)
+            if not more:
+                return
+            waiting += more
+
+
+def _begin(directory: str, spare: _Spare | None) -> dict[str, Any]:
     try:
-        pid = os.fork()
+        if spare is None or not spare.send(directory):
+            spare = _fork()
+            spare.send(directory)
     except OSError as error:
         return {"error": f"no process could be made: {error.strerror}"}
+    return dict(spare.identity)
+
+
+def _fork() -> _Spare:
+    order_read, order_write = os.pipe()
+    pid = os.fork()
     if pid == 0:
-        os.close(held_write)
-        os.read(held_read, 1)
-        os.close(held_read)
-        be_agent(directory)
-    # It waits until its identity is known, so that it cannot end before that.
-    os.close(held_read)
+        os.close(order_write)
+        _wait_for_directory(order_read)
+    os.close(order_read)
+    # It lives at least until it is given a directory, so its identity can be read now.
     found = identity.of(pid)
-    os.close(held_write)
-    return dict(found) if found else {"error": "the agent ended at once"}
+    if found is None:
+        os.close(order_write)
+        raise ProcessLookupError(3, "an agent has disappeared")
+    return _Spare(found, order_write)
 
 
-def be_agent(directory: str) -> None:
-    """Detach from everything and be the agent of `directory`; does not return."""
-    code = agent.CRASH_EXIT
-    try:
-        with suppress(OSError):
-            os.setsid()
-        _settle(directory)
-        code = agent.run(directory)
-    finally:
-        if code == agent.CRASH_EXIT:
-            agent.report_crash()
-        os._exit(code)
+def _wait_for_directory(order: int) -> None:
+    """Be an agent as soon as there is a directory to be it for; does not return."""
+    linux.close_all_but({0, 1, 2, order})
+    detach()
+    ready: shim.Handle | None = None
+    with suppress(OSError):
+        ready = shim.fork()
+    directory = os.read(order, 1 << 16).decode()
+    os.close(order)
+    if not directory:
+        os._exit(0)
+    be_agent(directory, ready)
 
 
-def _settle(directory: str) -> None:
-    """No terminal, no directory of the server's, no descriptor of the server's."""
+def detach() -> None:
+    """Leave the server's terminal, session, directory and standard streams."""
+    with suppress(OSError):
+        os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.umask(0o077)
     os.chdir("/")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    errors = os.open(f"{directory}/{files.AGENT_ERRORS}", flags, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(errors, 1)
-    os.dup2(errors, 2)
-    linux.close_from(3)
+    linux.name_process("danlu-agent")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    os.close(nothing)
+
+
+def be_agent(directory: str, ready: shim.Handle | None = None) -> None:
+    """Be the agent of `directory`; does not return."""
+    code = shim.CRASH_EXIT
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        errors = os.open(f"{directory}/{files.AGENT_ERRORS}", flags, 0o600)
+        os.dup2(errors, 1)
+        os.dup2(errors, 2)
+        os.close(errors)
+        code = agent.run(directory, ready)
+    finally:
+        if code == shim.CRASH_EXIT:
+            shim.report_crash()
+        os._exit(code)
 
 
 def _warm() -> None:

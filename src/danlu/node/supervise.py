@@ -60,7 +60,7 @@ class Supervisor:
         if shim is None:
             return
         syncer = Syncer(self._directory, self._plan)
-        sampler = Sampler(self._directory, self._plan.plan, self._shim["pid"])
+        sampler = Sampler(self._directory, self._plan, self._shim["pid"])
         poll = select.poll()
         poll.register(shim, select.POLLIN)
         poll.register(self._signals.descriptor, select.POLLIN)

@@ -70,6 +70,9 @@ class AgentPlan:
     wake: str = ""
     sync_interval_s: float = 5.0
     enforces_limits: bool = False
+    packages: str = ""
+    """Where the server's Python packages lie. The agent itself needs the standard library only;
+    stores of other kinds, and reading GPUs, need more."""
 
 
 class ProcessIdentity(TypedDict):

@@ -17,6 +17,7 @@ DUPLICATE_NAME = "ModelArts.2751"
 CODE_DIR = "ModelArts.2757"
 BOOT_FILE = "ModelArts.2758"
 CODE_FILES = "ModelArts.2759"
+CODE_DEPTH = "ModelArts.2760"
 CODE_SIZE = "ModelArts.2761"
 NO_FLAVOR = "ModelArts.2763"
 JOB_MISSING = "ModelArts.2775"
@@ -51,7 +52,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "job-missing": JOB_MISSING,
         "task-missing": JOB_MISSING,
         "job-ambiguous": BAD_PARAMETER,
-        "job-running": BAD_PARAMETER,
+        "job-live": BAD_PARAMETER,
         "job-final": BAD_PARAMETER,
         "log-not-ready": LOG_NOT_READY,
         "flavor-unknown": FLAVOR,
@@ -65,6 +66,17 @@ CODES: Mapping[str, str] = MappingProxyType(
         "path-local-refused": OBS_PATH,
         "output-shared": OBS_PATH,
         "code-dir-missing": CODE_DIR,
+        "code-missing": CODE_DIR,
+        "code-archive": CODE_DIR,
+        "code-link": CODE_DIR,
+        "code-name": CODE_DIR,
+        "code-special": CODE_DIR,
+        "code-path-both": CODE_DIR,
+        "code-path-encoding": CODE_DIR,
+        "code-path-long": CODE_DIR,
+        "code-path-outside": CODE_DIR,
+        "code-path-twice": CODE_DIR,
+        "code-path-deep": CODE_DEPTH,
         "boot-file-missing": BOOT_FILE,
         "boot-file-outside": BOOT_FILE,
         "code-too-many-files": CODE_FILES,

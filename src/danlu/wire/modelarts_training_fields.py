@@ -28,7 +28,11 @@ from danlu.wire.shape import (
 
 REPLY = ReplyOnly()
 FOR_PEOPLE = ReplyOnly("A text for people; taken and not kept.")
-URL = Text(about="obs://bucket/key/, s3://bucket/key/, /bucket/key/ or file:///path")
+URL = Text(
+    about="obs://bucket/key/, s3://bucket/key/, /bucket/key/ or file:///path",
+    pattern="(obs://|s3://|/|file:///).+",
+)
+PATH = Text(about="below /home/ma-user or /cache", pattern="(|(/home/ma-user|/cache)(/.*)?)")
 
 FOREIGN_ANNOTATIONS = {
     "fault-tolerance/job-retry-num": "a failed job is not restarted; submit it again",
@@ -95,7 +99,7 @@ INPUT = Shape(
     {
         "name": Text(),
         "description": FOR_PEOPLE,
-        "local_dir": Text(about="below /home/ma-user or /cache"),
+        "local_dir": PATH,
         "access_method": Text(("parameter", "env")),
         "remote": Shape(
             {"obs": OBS, "dataset": Unsupported("give the data's path as remote.obs.obs_url")}
@@ -110,7 +114,7 @@ OUTPUT = Shape(
     {
         "name": Text(),
         "description": FOR_PEOPLE,
-        "local_dir": Text(about="below /home/ma-user or /cache"),
+        "local_dir": PATH,
         "access_method": Text(("parameter", "env")),
         "remote": Shape({"obs": OBS}),
         "prefetch_to_local": Flag("fetch what is stored there before the script starts"),
@@ -153,8 +157,8 @@ ALGORITHM = Shape(
         "inputs": Listing(INPUT),
         "outputs": Listing(OUTPUT),
         "engine": ENGINE,
-        "local_code_dir": Text(about="below /home/ma-user or /cache"),
-        "working_dir": Text(about="below /home/ma-user or /cache"),
+        "local_code_dir": PATH,
+        "working_dir": PATH,
         "environments": Environments(),
         "summary": Unsupported("write event files to an output and open them with TensorBoard"),
     }
@@ -217,7 +221,7 @@ SPEC = Shape(
 
 METADATA = Shape(
     {
-        "name": Text(about="1 to 64 letters, digits, '_' and '-'"),
+        "name": Text(about="1 to 64 letters, digits, '_' and '-'", pattern="[A-Za-z0-9_-]{1,64}"),
         "workspace_id": Unsupported("a project is one workspace here: send 0", ("0",)),
         "description": Text(about="at most 256 characters"),
         "annotations": Mapped(Text()),

@@ -35,10 +35,13 @@ def wrong_kind(value: object, at: str, expected: str) -> Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string; with `choices`, one of them."""
+    """A string; with `choices`, one of them. `pattern` (of the whole text) is only for the schema:
+    the model's rules know more, and say it better.
+    """
 
     choices: tuple[str, ...] = ()
     about: str = ""
+    pattern: str = ""
 
     def read(self, value: Any, at: str) -> Any:
         """The string itself."""
@@ -54,6 +57,8 @@ class Text:
         schema: Schema = {"type": ["string", "null"]}
         if self.choices:
             schema["enum"] = [*self.choices, None]
+        if self.pattern:
+            schema["pattern"] = f"^{self.pattern}$"
         return _about(schema, self.about)
 
 

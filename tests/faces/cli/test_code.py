@@ -157,8 +157,8 @@ def test_a_directory_that_may_not_be_read_is_refused(
     write(root, "closed/file")
     real = os.scandir
 
-    def scandir(path: Path) -> object:
-        if path.name == "closed":
+    def scandir(path: str) -> object:
+        if Path(path).name == "closed":
             raise PermissionError(13, "Permission denied")
         return real(path)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import site
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +30,7 @@ from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
-from danlu.node import places
+from danlu.node import gpu, places
 from danlu.node.directory import publish_json, read_json, sync_directory
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Launch, LogChunk, Powers, Ref, Sample, Seen, WakeCallback
@@ -57,7 +58,7 @@ class ProcessEngine:
 
     `objects` describes the object store to the agents (`{"kind": "folder", "root": …}`). `offer`
     replaces what the machine is found to have. `environment` is where the variables that are
-    passed on come from.
+    passed on come from, `packages` where agents find Python packages beyond the standard library.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class ProcessEngine:
         offer: Offer | None = None,
         environment: Mapping[str, str] | None = None,
         sync_interval_s: float = 5.0,
+        packages: str = "",
     ) -> None:
         self._root = root.absolute()
         self._tasks_root = self._root / "tasks"
@@ -82,6 +84,7 @@ class ProcessEngine:
         self._offer = offer
         self._machine = Machine(node_name(), _probe_gpus)
         self._sync_interval_s = sync_interval_s
+        self._packages = packages or site.getsitepackages()[0]
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
         self._bell = Bell(self._root / "wake")
@@ -271,6 +274,7 @@ class ProcessEngine:
             self._bell.path,
             self._sync_interval_s,
             self.powers.enforces_limits,
+            self._packages,
         )
         unborn = self._tasks_root / f"{UNBORN}{secrets.token_hex(8)}"
         unborn.mkdir(mode=0o700)
@@ -288,11 +292,10 @@ class ProcessEngine:
             task.begin()
 
     def _seen(self, task: Task) -> Seen:
-        if task.handed_over or task.begun:
-            return task.seen()
+        abandoned = not task.handed_over and not task.begun
         # A directory that an earlier server made and nobody began. Either the flow launches it
         # again, or it is nothing; it must not come to life later.
-        return ABSENT if self._fence(task) else task.seen()
+        return ABSENT if abandoned and self._fence(task) else task.seen()
 
     def _fence(self, task: Task) -> bool:
         """Take a directory that was never begun out of reach; False if somebody has begun."""
@@ -332,7 +335,7 @@ def _delete(paths: Sequence[str]) -> None:
 
 
 def _probe_gpus() -> tuple[Gpu, ...]:
-    return ()
+    return gpu.probe().gpus
 
 
 __all__ = ["EnvironmentOf", "ProcessEngine"]

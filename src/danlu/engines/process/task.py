@@ -19,6 +19,8 @@ from danlu.ports.engine import Exit, LogChunk, Note, Phase, Ref, Sample, Seen
 from danlu.ports.task_directory import ProcessIdentity
 
 ABSENT = Seen(Phase.ABSENT)
+HANDOVER_S = 5.0
+"""A directory without an agent may be one that another server has just handed over."""
 WELL_S = 300.0
 """An agent that lived this long did not die of what it found in the directory."""
 REVIVE_AFTER_S = (0.0, 1.0, 2.0, 4.0, 8.0)
@@ -36,6 +38,8 @@ class Task:
         self.path = path
         self.port = port
         """The gang's rendezvous port."""
+        self.handed_over = False
+        """Whether this server has started an agent here, which may not have said so yet."""
         self._begin = begin
         self._notes: Lines[Note] = Lines(path / files.NOTES, reading.note, reading.MOST_NOTES)
         self._samples: Lines[Sample] = Lines(
@@ -59,6 +63,7 @@ class Task:
     def begin(self) -> None:
         """Start an agent, whatever there is: the directory says what it has to do."""
         self._agent = self._begin(self.path)
+        self.handed_over = True
 
     def signal_agent(self) -> None:
         """Make the agent look at its orders; if there is none alive, start one that does."""
@@ -67,9 +72,12 @@ class Task:
             self.begin()
 
     def fence(self) -> bool:
-        """Make sure that no agent will ever begin here, if none has. The directory is to be moved
-        away then, which tells an agent that came too late.
+        """Make sure that no agent will ever begin here, if none has; False if one may have. The
+        directory is to be moved away then, which tells an agent that comes too late.
         """
+        with suppress(OSError):
+            if time.time() - (self.path / files.PLAN).stat().st_mtime < HANDOVER_S:
+                return False
         directory = TaskDirectory(str(self.path))
         locks = [directory.take(name) for name in (files.WATCH, files.LOCK)]
         free = None not in locks and not self.begun
@@ -93,7 +101,7 @@ class Task:
         if done is not None:
             self._final = self._done(done)
             return self._final
-        if self.agent() is None and not (self.path / files.DONE).exists():
+        if self._may_revive() and not (self.path / files.DONE).exists():
             self._final = self._revive()
             if self._final is not None:
                 return self._final
@@ -126,11 +134,6 @@ class Task:
         return self._exit is not None
 
     @property
-    def handed_over(self) -> bool:
-        """Whether this server has started an agent here that may not have said so yet."""
-        return self._agent is not None
-
-    @property
     def begun(self) -> bool:
         """Whether an agent has ever been in charge."""
         self._begun = self._begun or (self.path / files.AGENT).exists()
@@ -161,6 +164,9 @@ class Task:
             reading.detail_of(data, problem),
             self._notes.read(),
         )
+
+    def _may_revive(self) -> bool:
+        return (self.handed_over or self.begun) and self.agent() is None
 
     def _revive(self) -> Seen | None:
         """Start another agent if it is time; what to say if that has been tried in vain."""

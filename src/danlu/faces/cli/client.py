@@ -78,6 +78,10 @@ class Client:
         self._connection = connection(endpoint)
         self._connected = False
 
+    def close(self) -> None:
+        """Drop the connection."""
+        self._connection.close()
+
     def twin(self) -> Client:
         """A second connection to the same server."""
         twin = Client(

@@ -10,9 +10,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
 
 from danlu.faces.cli import ignore
 from danlu.model import tar
@@ -25,6 +22,10 @@ from danlu.model.code import (
     printable,
 )
 from danlu.model.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # this is on every run's path: typing, pathlib and dataclasses cost 40 ms
+    from typing import BinaryIO
 
 CHUNK = 256 << 10
 MOST_FILES = 100_000
@@ -43,14 +44,16 @@ _CREDENTIALS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class TreeFile:
     """A file to be sent. `place` is where its content lies; for a link, the file it leads to."""
 
-    path: str
-    place: Path
-    size: int
-    executable: bool
+    __slots__ = ("executable", "path", "place", "size")
+
+    def __init__(self, path: str, place: str, size: int, *, executable: bool) -> None:
+        self.path = path
+        self.place = place
+        self.size = size
+        self.executable = executable
 
 
 class CodeTree:
@@ -80,7 +83,7 @@ class CodeTree:
                     whole.update(chunk)
                 self._sums[file.path] = whole.hexdigest()
             self._digest = digest(
-                CodeFile(file.path, file.size, self._sums[file.path], file.executable)
+                CodeFile(file.path, file.size, self._sums[file.path], executable=file.executable)
                 for file in self.files
             )
         return self._digest
@@ -108,20 +111,20 @@ def scan(directory: str | os.PathLike[str], limits: CodeLimits | None = None) ->
     Raises Invalid, naming the file, for what cannot be sent, and with exact figures above
     `limits`. What `.danluignore` and the built-in rules leave out is not even looked at.
     """
-    root = Path(directory).resolve()
-    if not root.is_dir():
+    root = os.path.realpath(directory)
+    if not os.path.isdir(root):
         raise Invalid("code-not-directory", path=printable(os.fspath(directory)))
-    check_name(root.name)
+    check_name(os.path.basename(root))
     return _Scan(root, limits or CodeLimits()).run()
 
 
 class _Scan:
-    def __init__(self, root: Path, limits: CodeLimits) -> None:
+    def __init__(self, root: str, limits: CodeLimits) -> None:
         self._root = root
         self._limits = limits
-        self._ignore = ignore.parse(_ignore_text(root / ignore.FILE))
+        self._ignore = ignore.parse(_ignore_text(os.path.join(root, ignore.FILE)))
         self._files: dict[str, TreeFile] = {}
-        self._links: dict[str, Path] = {}
+        self._links: dict[str, str] = {}
         self._size = 0
         self._problem: Invalid | None = None
         """The first one; told only if the directory is not too large anyway."""
@@ -139,7 +142,7 @@ class _Scan:
             raise self._problem
         links = [self._linked(path, place) for path, place in self._links.items()]
         self._limits.check(len(self._files) + len(links), self._size)
-        return CodeTree(self._root.name, [*self._files.values(), *links])
+        return CodeTree(os.path.basename(self._root), [*self._files.values(), *links])
 
     def _walk(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         """Everything that is not left out and not a directory."""
@@ -147,7 +150,7 @@ class _Scan:
         while waiting:
             below = waiting.pop()
             try:
-                with os.scandir(self._root / below) as entries:
+                with os.scandir(os.path.join(self._root, below)) as entries:
                     found = list(entries)
             except OSError as problem:
                 self._problem = self._problem or _unreadable(below.rstrip("/"), problem)
@@ -170,35 +173,37 @@ class _Scan:
         if stat.S_ISREG(status.st_mode):
             self._size += status.st_size
             executable = status.st_mode & 0o100 != 0
-            place = self._root / path
-            self._files[path] = TreeFile(path, place, status.st_size, executable)
+            place = os.path.join(self._root, path)
+            self._files[path] = TreeFile(path, place, status.st_size, executable=executable)
         elif stat.S_ISLNK(status.st_mode):
-            self._links[path] = self._root / path
+            self._links[path] = os.path.join(self._root, path)
         else:
             raise Invalid("code-special", path=printable(path), kind=_kind(status.st_mode))
         check_path(path)
 
-    def _linked(self, path: str, place: Path) -> TreeFile:
+    def _linked(self, path: str, place: str) -> TreeFile:
         """What is sent for a symbolic link: the file of the tree that it leads to."""
+        within = os.path.join(self._root, "")
         try:
-            inside = place.resolve(strict=True).relative_to(self._root).as_posix()
-        except (OSError, RuntimeError, ValueError):
-            inside = ""
+            real = os.path.realpath(place, strict=True)
+        except OSError:
+            real = ""
+        inside = real.removeprefix(within).replace(os.sep, "/") if real.startswith(within) else ""
         file = self._files.get(inside)
         if file is None:
-            raise Invalid("code-link", path=path, target=printable(os.fspath(place.readlink())))
+            raise Invalid("code-link", path=path, target=printable(os.readlink(place)))
         self._size += file.size
-        return TreeFile(path, file.place, file.size, file.executable)
+        return TreeFile(path, file.place, file.size, executable=file.executable)
 
 
-def _ignore_text(path: Path) -> str:
+def _ignore_text(path: str) -> str:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(IGNORE_BYTES).decode("utf-8", "surrogateescape")
     except FileNotFoundError:
         return ""
     except OSError as problem:
-        raise _unreadable(path.name, problem) from None
+        raise _unreadable(ignore.FILE, problem) from None
 
 
 def _content(file: TreeFile) -> Iterator[bytes]:

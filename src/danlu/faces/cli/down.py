@@ -18,10 +18,6 @@ PATIENCE_S = 30.0
 def down(session: Session) -> int:
     """Ask the server that holds the data directory to end, and wait until it has."""
     pid = _stop(session.data)
-    with contextlib.suppress(FileNotFoundError):
-        # What it said about itself is no longer true; attached commands see a stop on purpose.
-        if pid is not None and local.held_by(session.data) is None:
-            os.unlink(local.ready_path(session.data))
     if session.json:
         session.put_json({"stopped": pid is not None, "pid": pid})
     else:

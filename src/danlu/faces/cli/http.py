@@ -106,7 +106,7 @@ class Connection:
     def _open(self, timeout_s: float) -> None:
         self.close()
         try:
-            opened = socket.create_connection((self.host, self.port), timeout_s)
+            opened = _connected(self.host, self.port, timeout_s)
         except (OSError, UnicodeError) as error:
             raise Unreachable(_words(error)) from error
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -216,6 +216,7 @@ class Response:
         for part in self.chunks():
             size += len(part)
             if size > limit:
+                self._connection.close()
                 raise Garbled(f"a body of more than {limit} bytes")
             parts.append(part)
         return b"".join(parts)
@@ -227,6 +228,13 @@ class Response:
 
     def chunk(self) -> bytes:
         """The next bytes of the body, at least one; empty at its end."""
+        try:
+            return self._next()
+        except HttpError:
+            self._connection.close()
+            raise
+
+    def _next(self) -> bytes:
         if self._ended:
             return b""
         if self._chunked and self._left == 0:
@@ -347,6 +355,26 @@ def _send(opened: socket.socket, head: bytes, body: bytes | Writer) -> None:
 
     body(send)
     opened.sendall(b"0\r\n\r\n")
+
+
+def _connected(host: str, port: int, timeout_s: float) -> socket.socket:
+    """A connection to the first of the host's addresses that takes one."""
+    # An ASCII name as bytes: as a text it would load the tables of international names.
+    name = host.encode() if host.isascii() else host
+    problem = OSError("the name has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        name, port, type=socket.SOCK_STREAM
+    ):
+        opened = socket.socket(family, kind, protocol)
+        try:
+            opened.settimeout(timeout_s)
+            opened.connect(address)
+        except OSError as error:
+            opened.close()
+            problem = error
+        else:
+            return opened
+    raise problem
 
 
 def _keep_alive(opened: socket.socket) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 FILE = ".danluignore"
 
@@ -34,13 +33,15 @@ _CLASSES = {
 _NEVER = re.compile(r"(?!)")
 
 
-@dataclass(frozen=True, slots=True)
 class _Rule:
-    pattern: re.Pattern[str]
-    again: bool
-    """The rule takes in again what an earlier one left out."""
-    directories: bool
-    """The rule is for directories alone."""
+    """`again`: it takes in again what an earlier one left out. `directories`: for those alone."""
+
+    __slots__ = ("again", "directories", "pattern")
+
+    def __init__(self, pattern: re.Pattern[str], *, again: bool, directories: bool) -> None:
+        self.pattern = pattern
+        self.again = again
+        self.directories = directories
 
 
 class Ignore:
@@ -72,7 +73,7 @@ def _rule(line: str) -> _Rule | None:
     line = line[:-1] if directories else line
     if not line:
         return None
-    return _Rule(_pattern(line), again, directories)
+    return _Rule(_pattern(line), again=again, directories=directories)
 
 
 def _without_trailing_spaces(line: str) -> str:

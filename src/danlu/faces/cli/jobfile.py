@@ -15,7 +15,6 @@ from typing import Any
 from danlu.faces.cli.failure import MISSING, USAGE, Failure
 
 MAX_BYTES = 4 << 20
-MAX_DEPTH = 32
 
 
 def read(path: str) -> dict[str, Any]:

@@ -21,9 +21,9 @@ def language_of(wanted: object, environ: Mapping[str, str]) -> str:
 
 def flag_of(argv: Sequence[str]) -> str | None:
     """What `--lang` says on a command line that could not be read."""
-    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+    for at, word in enumerate(argv):
         if word == "--lang":
-            return following
+            return argv[at + 1] if at + 1 < len(argv) else ""
         if word.startswith("--lang="):
             return word.removeprefix("--lang=")
         if word == "--":

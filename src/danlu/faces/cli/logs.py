@@ -10,7 +10,7 @@ from danlu.faces.cli.http import HttpError
 from danlu.faces.cli.session import Session, utf8
 from danlu.faces.cli.sinks import found_lines, sink_for
 from danlu.faces.cli.waiting import until_final
-from danlu.faces.cli.watch import Watch
+from danlu.faces.cli.watch import BYTES, Watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
@@ -46,8 +46,10 @@ def logs(
         _print(session, found["id"], name, offset, sink)
         return 0
     try:
-        Watch(session, found, name, sink, offset).follow()
-        return int(until_final(session, found["id"])["exit"])
+        watch = Watch(session, found, name, sink, offset)
+        watch.follow()
+        ended = watch.job if watch.job["exit"] is not None else until_final(session, found["id"])
+        return int(ended["exit"])
     except KeyboardInterrupt:
         session.terminal.wipe()
         if found["state"] in view.LIVE:
@@ -67,8 +69,7 @@ def _pattern(grep: str | None) -> re.Pattern[bytes] | None:
 def _block(session: Session, job_id: str, task: str, offset: int, limit: int) -> Any:
     query = {"offset": offset, "limit": limit}
     path = ("jobs", job_id, "tasks", task, "log")
-    accept = {"Accept": "application/octet-stream"}
-    return session.client().send("GET", path, query, headers=accept)
+    return session.client().send("GET", path, query, headers=BYTES)
 
 
 def _print(session: Session, job_id: str, task: str, offset: int, sink: Sink) -> None:

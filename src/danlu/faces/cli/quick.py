@@ -43,7 +43,9 @@ def read(argv: list[str]) -> Parsed | None:
         found = command(rest[0]) if rest else None
         if found is None:
             return None
-        given, words = _options(rest[1:], (*COMMON, *found.options), alone=found.passes_on)
+        given, words = _options(
+            rest[1:], (*COMMON, *found.options), alone=found.passes_on, marked=found.passes_on
+        )
         values = {**_defaults(found.options), **_arguments(found, words)}
     except _Unsure:
         return None
@@ -58,9 +60,11 @@ def _defaults(options: tuple[Option, ...]) -> Values:
 
 
 def _options(
-    argv: list[str], options: tuple[Option, ...], *, alone: bool
+    argv: list[str], options: tuple[Option, ...], *, alone: bool, marked: bool = False
 ) -> tuple[Values, list[str]]:
-    """Options given, and the other words. `alone`: the first other word ends the options."""
+    """Options given, and the other words. `alone`: the first other word ends the options.
+    `marked`: a `--` that does so stays among the words.
+    """
     by_flag = {flag: option for option in options for flag in (*option.flags, *option.off)}
     values: Values = {}
     words: list[str] = []
@@ -69,7 +73,7 @@ def _options(
         word = argv[at]
         at += 1
         if word == "--":
-            words += argv[at:]
+            words += argv[at - marked :]
             break
         if word == "-" or not word.startswith("-"):
             words.append(word)

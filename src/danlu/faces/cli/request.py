@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # typing costs 4 ms at every start
 
 CODE_ROOT = "/home/ma-user/modelarts/user-job-dir"
 """ModelArts' place of the code; a server with other places maps it."""
-SCHEMES = ("obs://", "s3://", "file://")
 NAME_CHARS = 64
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -77,9 +76,11 @@ def command_work(words: Sequence[str], code: str | None, *, no_code: bool) -> Wo
     if not texts or not texts[0].strip():
         raise Failure(USAGE, "command-empty")
     line = texts[0] if len(texts) == 1 else shlex.join(texts)
-    first = texts[0].split()[0] if len(texts) == 1 else texts[0]
+    parts = texts[0].split() if len(texts) == 1 else texts
+    # `torchrun --nproc_per_node 2 train.py` is a job of train.py, not of torchrun.
+    file = next((part for part in parts if part.endswith((".py", ".sh"))), parts[0])
     root = "" if no_code else code_directory(code or os.curdir)
-    return Work(code=root, command=line, name=job_name(os.path.basename(first)))
+    return Work(code=root, command=line, name=job_name(os.path.basename(file)))
 
 
 def code_directory(code: str) -> str:
@@ -158,8 +159,8 @@ def channel(name: str, url: str) -> dict[str, Any]:
 
 def place(value: str, option: str, *, remote: bool, must_exist: bool = False) -> str:
     """A storage URL as it stands, or the file:// URL of a path of this machine."""
-    if value.startswith(SCHEMES):
-        return value
+    if "://" in value:
+        return value  # the server says which schemes it takes
     if remote:
         raise Failure(REFUSED, "path-on-remote", option=option, path=value)
     path = os.path.abspath(os.path.expanduser(value))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # typing costs 4 ms at every start
 FIRST_PAUSE_S = 0.05
 QUIET_S = 0.4
 """Nothing is said of a wait that is shorter."""
+BYTES = {"Accept": "application/octet-stream"}
 LOOK_S = 2.0
 """How often a waiting job is looked at again."""
 
@@ -34,6 +35,7 @@ class Watch:
         self.task = task
         self.sink = sink
         self.offset = offset
+        self._path = ("jobs", job["id"], "tasks", task, "log")
         self._client: Client = session.client().twin()
         self._looked_at = 0.0
         self._said = ""
@@ -46,7 +48,8 @@ class Watch:
             before = self.offset
             try:
                 self._pump(self._open())
-                break
+                if self._complete():
+                    break
             except (HttpError, Failure) as error:
                 self._lost(error)
             pause = FIRST_PAUSE_S if self.offset > before else min(2.0, pause * 2)
@@ -54,10 +57,8 @@ class Watch:
         self.sink.end()
 
     def _open(self) -> Response:
-        path = ("jobs", self.job["id"], "tasks", self.task, "log")
         query = {"offset": self.offset, "follow": 1}
-        accept = {"Accept": "application/octet-stream"}
-        response = self._client.send("GET", path, query, headers=accept)
+        response = self._client.send("GET", self._path, query, headers=BYTES)
         response.patience(None)
         if self._away_since is not None:
             self.session.say("server-back")
@@ -75,6 +76,17 @@ class Watch:
             self.session.terminal.wipe()
             self.sink.write(data)
             self.offset += len(data)
+
+    def _complete(self) -> bool:
+        """Whether the stream ended because the log did: a server that stops ends it as well."""
+        self.job = self.session.get("jobs", self.job["id"], query={"wait": "final", "timeout_s": 1})
+        alone = self.job["node_count"] == 1 and self.job["exit"] is not None
+        if alone and self.job.get("log_bytes") == self.offset:
+            return True
+        query = {"offset": self.offset, "limit": 1}
+        response = self._client.send("GET", self._path, query, headers=BYTES)
+        ended = response.headers.get("x-log-ended") == "true"
+        return ended and not response.read()
 
     def _lost(self, error: HttpError | Failure) -> None:
         """Go on after a lost connection for a while; raise what will not get better."""

@@ -26,6 +26,9 @@ from danlu.faces.http.server import Server
 from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.wiring import Running
 
+FACES = (job, danlu_job, danlu_log, job_log, catalog, iam, danlu_server, danlu_code)
+"""The files with routes, the busiest first: paths are matched in order."""
+
 SECURITY = {
     "signature": {
         "type": "apiKey",
@@ -53,8 +56,8 @@ def create_app(running: Running) -> FastAPI:
     server = Server(running)
     app.state.server = server
     app.add_middleware(Edge, gate=server.gate)
-    for face in (job, danlu_job, danlu_log, job_log, catalog, iam, danlu_server, danlu_code):
-        face.register(app)
+    for face in FACES:
+        face.routes.register(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way
     return app
 

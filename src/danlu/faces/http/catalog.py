@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
-
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, json_reply
-from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.wire import modelarts_catalog as wire
 
 KINDS = {"type": "string", "enum": list(wire.FLAVOR_TYPES)}
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    route(
-        app,
-        "GET",
-        "/v2/{project_id}/training-job-flavors",
-        show_training_job_flavors,
-        rule=Rule("modelarts:trainJobFlavor:list", Access.PROJECT),
-        about=Describe(
-            "List flavors",
-            {200: wire.FLAVORS_SCHEMA},
-            parameters=(Parameter("flavor_type", KINDS),),
-            errors=(400,),
-        ),
-    )
-    route(
-        app,
-        "GET",
-        "/v2/{project_id}/training-job-engines",
-        show_training_job_engines,
-        rule=Rule("modelarts:trainJobEngine:list", Access.PROJECT),
-        about=Describe("List engines", {200: wire.ENGINES_SCHEMA}, errors=(400,)),
-    )
+routes = Routes()
 
 
+@routes(
+    "GET",
+    "/v2/{project_id}/training-job-flavors",
+    rule=Rule("modelarts:trainJobFlavor:list", Access.PROJECT),
+    about=Describe(
+        "List flavors",
+        {200: wire.FLAVORS_SCHEMA},
+        parameters=(Parameter("flavor_type", KINDS),),
+        errors=(400,),
+    ),
+)
 async def show_training_job_flavors(server: Server, call: Call) -> Answer:
     """Every flavor, or those of one type."""
     call.only("flavor_type")
@@ -46,6 +32,12 @@ async def show_training_job_flavors(server: Server, call: Call) -> Answer:
     return json_reply(wire.flavors(server.platform.catalog.flavors(), wanted))
 
 
+@routes(
+    "GET",
+    "/v2/{project_id}/training-job-engines",
+    rule=Rule("modelarts:trainJobEngine:list", Access.PROJECT),
+    about=Describe("List engines", {200: wire.ENGINES_SCHEMA}, errors=(400,)),
+)
 async def show_training_job_engines(server: Server, call: Call) -> Answer:
     """The environments in which jobs can run."""
     call.only()

@@ -9,13 +9,11 @@ import io
 from collections.abc import AsyncIterator, Callable
 from typing import BinaryIO, cast
 
-from fastapi import FastAPI
-
 from danlu.faces.http import incoming
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, json_reply
-from danlu.faces.http.route import BodyLimits, Describe, Parameter, route
+from danlu.faces.http.route import BodyLimits, Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.faces.http.signature import CONTENT, UNSIGNED
 from danlu.flow import code
@@ -30,41 +28,20 @@ MOST_BYTES = 8 * limits.CODE_BYTES
 
 NAME = Parameter("name", STRING, "the last part of the code directory's path")
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    route(
-        app,
-        "GET",
-        "/danlu/v1/{project_id}/code/{digest}",
-        find_code,
-        rule=Rule("danlu:code:get", Access.PROJECT),
-        about=Describe(
-            "Where a code directory with this content lies",
-            {200: CODE},
-            parameters=(NAME,),
-            tag=TAG,
-        ),
-    )
-    route(
-        app,
-        "POST",
-        "/danlu/v1/{project_id}/code",
-        upload_code,
-        rule=Rule("danlu:code:create", Access.PROJECT, writes=True, unsigned_body=True),
-        body=BodyLimits(MOST_BYTES, streamed=True),
-        about=Describe(
-            "Upload a code directory as tar or tar.gz",
-            {201: CODE},
-            body={"type": "string", "format": "binary"},
-            body_media="application/octet-stream",
-            parameters=(Parameter("digest", STRING, "what the content must be"), NAME),
-            errors=(400, 404, 409, 507),
-            tag=TAG,
-        ),
-    )
+routes = Routes()
 
 
+@routes(
+    "GET",
+    "/danlu/v1/{project_id}/code/{digest}",
+    rule=Rule("danlu:code:get", Access.PROJECT),
+    about=Describe(
+        "Where a code directory with this content lies",
+        {200: CODE},
+        parameters=(NAME,),
+        tag=TAG,
+    ),
+)
 async def find_code(server: Server, call: Call) -> Answer:
     """The path of a code directory that is there already."""
     call.only("name")
@@ -77,6 +54,21 @@ async def find_code(server: Server, call: Call) -> Answer:
     return json_reply({"code_dir": str(url)})
 
 
+@routes(
+    "POST",
+    "/danlu/v1/{project_id}/code",
+    rule=Rule("danlu:code:create", Access.PROJECT, writes=True, unsigned_body=True),
+    body=BodyLimits(MOST_BYTES, streamed=True),
+    about=Describe(
+        "Upload a code directory as tar or tar.gz",
+        {201: CODE},
+        body={"type": "string", "format": "binary"},
+        body_media="application/octet-stream",
+        parameters=(Parameter("digest", STRING, "what the content must be"), NAME),
+        errors=(400, 404, 409, 507),
+        tag=TAG,
+    ),
+)
 async def upload_code(server: Server, call: Call) -> Answer:
     """Take an archive as it arrives, and keep its files by their content."""
     call.only("digest", "name")

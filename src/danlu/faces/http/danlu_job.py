@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from fastapi import FastAPI
-
 from danlu.faces.http.call import Call, plain_id
 from danlu.faces.http.changes import Watch
 from danlu.faces.http.danlu_server import described
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.job import deleted, stopped, submitted
 from danlu.faces.http.reply import Answer, json_reply
-from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.flow import explain
 from danlu.flow.submit import check
@@ -38,119 +36,7 @@ SORTS = ("created_at", "name", "flavor", "priority", "duration")
 WAITS = ("", "final", "running", "changed")
 WHOLE = {"type": "integer"}
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    route(
-        app,
-        "GET",
-        JOB,
-        show_job,
-        rule=_rule("get"),
-        about=Describe(
-            "Show a job, perhaps once it has changed",
-            {200: schemas.JOB},
-            tag=TAG,
-            parameters=(
-                Parameter("wait", {"type": "string", "enum": list(WAITS[1:])}),
-                Parameter("timeout_s", {**WHOLE, "minimum": 0, "maximum": MOST_WAIT_S}),
-            ),
-        ),
-    )
-    route(
-        app,
-        "POST",
-        JOBS,
-        create_job,
-        rule=_rule("create", writes=True),
-        about=Describe(
-            "Submit a job",
-            {201: schemas.JOB, 200: schemas.JOB},
-            body=CREATE.schema(),
-            errors=(400, 404, 409, 429),
-            tag=TAG,
-            parameters=(
-                Parameter("X-Client-Token", {"type": "string", "maxLength": 128}, place="header"),
-            ),
-        ),
-    )
-    route(
-        app,
-        "GET",
-        JOBS,
-        list_jobs,
-        rule=_rule("list"),
-        about=Describe(
-            "List jobs",
-            {200: schemas.JOBS},
-            errors=(400,),
-            tag=TAG,
-            parameters=(
-                Parameter("limit", {**WHOLE, "minimum": 1, "maximum": 500}),
-                Parameter("offset", {**WHOLE, "minimum": 0}, "how many are left out"),
-                Parameter("state", about="states, with commas between"),
-                Parameter("name", about="a part of the name"),
-                Parameter("sort_by", {"type": "string", "enum": list(SORTS)}),
-                Parameter("order", {"type": "string", "enum": ["desc", "asc"]}),
-            ),
-        ),
-    )
-    route(
-        app,
-        "POST",
-        f"{JOBS}/plan",
-        plan_job,
-        rule=_rule("plan"),
-        about=Describe(
-            "What a job would run; nothing is made",
-            {200: schemas.PLAN},
-            body=CREATE.schema(),
-            errors=(400, 404, 409),
-            tag=TAG,
-        ),
-    )
-    route(
-        app,
-        "POST",
-        f"{JOB}/stop",
-        stop_job,
-        rule=_rule("update", writes=True),
-        about=Describe("Stop a job", {202: schemas.JOB}, errors=(400, 404, 409), tag=TAG),
-    )
-    route(
-        app,
-        "DELETE",
-        JOB,
-        delete_job,
-        rule=_rule("delete", writes=True),
-        about=Describe(
-            "Delete a job that has ended", {202: schemas.EMPTY}, errors=(400, 404, 409), tag=TAG
-        ),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/why",
-        why_job,
-        rule=_rule("get"),
-        about=Describe("Why a job waits, or ended", {200: schemas.WHY}, tag=TAG),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/events",
-        job_events,
-        rule=_rule("listEvents"),
-        about=Describe(
-            "What happened to a job",
-            {200: schemas.EVENTS},
-            tag=TAG,
-            parameters=(
-                Parameter("after", {**WHOLE, "minimum": 0}, "the last sequence seen"),
-                Parameter("limit", {**WHOLE, "minimum": 1, "maximum": 1000}),
-            ),
-        ),
-    )
+routes = Routes()
 
 
 def _rule(verb: str, *, writes: bool = False) -> Rule:
@@ -199,6 +85,20 @@ def shown(
     return wire.job(view, wire.Shown(server.now(), call.language, why, log_bytes))
 
 
+@routes(
+    "GET",
+    JOB,
+    rule=_rule("get"),
+    about=Describe(
+        "Show a job, perhaps once it has changed",
+        {200: schemas.JOB},
+        tag=TAG,
+        parameters=(
+            Parameter("wait", {"type": "string", "enum": list(WAITS[1:])}),
+            Parameter("timeout_s", {**WHOLE, "minimum": 0, "maximum": MOST_WAIT_S}),
+        ),
+    ),
+)
 async def show_job(server: Server, call: Call) -> Answer:
     """One job; with `wait`, once it is final, once it runs (or has ended), or once it changes."""
     call.only("wait", "timeout_s")
@@ -249,6 +149,25 @@ def _log_bytes(server: Server, view: JobView) -> int | None:
         return None
 
 
+@routes(
+    "GET",
+    JOBS,
+    rule=_rule("list"),
+    about=Describe(
+        "List jobs",
+        {200: schemas.JOBS},
+        errors=(400,),
+        tag=TAG,
+        parameters=(
+            Parameter("limit", {**WHOLE, "minimum": 1, "maximum": 500}),
+            Parameter("offset", {**WHOLE, "minimum": 0}, "how many are left out"),
+            Parameter("state", about="states, with commas between"),
+            Parameter("name", about="a part of the name"),
+            Parameter("sort_by", {"type": "string", "enum": list(SORTS)}),
+            Parameter("order", {"type": "string", "enum": ["desc", "asc"]}),
+        ),
+    ),
+)
 async def list_jobs(server: Server, call: Call) -> Answer:
     """A page of jobs, the latest first."""
     call.only("limit", "offset", "state", "name", "sort_by", "order")
@@ -275,13 +194,39 @@ async def list_jobs(server: Server, call: Call) -> Answer:
     )
 
 
+@routes(
+    "POST",
+    JOBS,
+    rule=_rule("create", writes=True),
+    about=Describe(
+        "Submit a job",
+        {201: schemas.JOB, 200: schemas.JOB},
+        body=CREATE.schema(),
+        errors=(400, 404, 409, 429),
+        tag=TAG,
+        parameters=(
+            Parameter("X-Client-Token", {"type": "string", "maxLength": 128}, place="header"),
+        ),
+    ),
+)
 async def create_job(server: Server, call: Call) -> Answer:
     """Submit a job; 201, or 200 where the client token gave an earlier one."""
-    done = await submitted(server, call)
-    view = server.view(call.caller.workspace.id, done.job.id)
-    return json_reply(shown(server, call, view), 201 if done.created else 200)
+    view, status = await submitted(server, call)
+    return json_reply(shown(server, call, view), status)
 
 
+@routes(
+    "POST",
+    f"{JOBS}/plan",
+    rule=_rule("plan"),
+    about=Describe(
+        "What a job would run; nothing is made",
+        {200: schemas.PLAN},
+        body=CREATE.schema(),
+        errors=(400, 404, 409),
+        tag=TAG,
+    ),
+)
 async def plan_job(server: Server, call: Call) -> Answer:
     """What a job would run: argv, environment and directories of every task."""
     spec = modelarts.job_spec(call.json())
@@ -309,6 +254,12 @@ def _unsubmitted(server: Server, call: Call, spec: JobSpec) -> JobView:
     return JobView(job, Attempt(AttemptKey("", 1, ""), State.QUEUED, now))
 
 
+@routes(
+    "POST",
+    f"{JOB}/stop",
+    rule=_rule("update", writes=True),
+    about=Describe("Stop a job", {202: schemas.JOB}, errors=(400, 404, 409), tag=TAG),
+)
 async def stop_job(server: Server, call: Call) -> Answer:
     """Record that a job shall stop. Asking twice is fine."""
     call.no_body()
@@ -318,6 +269,14 @@ async def stop_job(server: Server, call: Call) -> Answer:
     return json_reply(shown(server, call, view), 202)
 
 
+@routes(
+    "DELETE",
+    JOB,
+    rule=_rule("delete", writes=True),
+    about=Describe(
+        "Delete a job that has ended", {202: schemas.EMPTY}, errors=(400, 404, 409), tag=TAG
+    ),
+)
 async def delete_job(server: Server, call: Call) -> Answer:
     """Hide a job that has ended."""
     call.no_body()
@@ -325,6 +284,12 @@ async def delete_job(server: Server, call: Call) -> Answer:
     return json_reply({}, 202)
 
 
+@routes(
+    "GET",
+    f"{JOB}/why",
+    rule=_rule("get"),
+    about=Describe("Why a job waits, or ended", {200: schemas.WHY}, tag=TAG),
+)
 async def why_job(server: Server, call: Call) -> Answer:
     """Why a job is where it is."""
     call.only()
@@ -335,6 +300,20 @@ async def why_job(server: Server, call: Call) -> Answer:
     return json_reply(wire.why(view, why, call.language))
 
 
+@routes(
+    "GET",
+    f"{JOB}/events",
+    rule=_rule("listEvents"),
+    about=Describe(
+        "What happened to a job",
+        {200: schemas.EVENTS},
+        tag=TAG,
+        parameters=(
+            Parameter("after", {**WHOLE, "minimum": 0}, "the last sequence seen"),
+            Parameter("limit", {**WHOLE, "minimum": 1, "maximum": 1000}),
+        ),
+    ),
+)
 async def job_events(server: Server, call: Call) -> Answer:
     """Events after a sequence number, oldest first."""
     call.only("after", "limit")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator
 
-from fastapi import FastAPI
-
 from danlu.faces.http.call import Call
 from danlu.faces.http.danlu_job import JOB, TAG, resolve
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import BYTES, EVENT_STREAM, Answer, Reply, Streamed, encode
-from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.flow import logs
 from danlu.model.errors import Invalid, Missing
@@ -33,25 +31,21 @@ PARAMETERS = (
     Parameter("Last-Event-ID", STRING, "the offset to go on from (SSE)", "header"),
 )
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    route(
-        app,
-        "GET",
-        f"{JOB}/tasks/{{task}}/log",
-        task_log,
-        rule=Rule("modelarts:trainJob:getLogs", Access.PROJECT),
-        about=Describe(
-            "A task's log: bytes, or with Accept: text/event-stream as events",
-            {200: {"type": "string", "format": "binary"}},
-            parameters=PARAMETERS,
-            media="application/octet-stream",
-            tag=TAG,
-        ),
-    )
+routes = Routes()
 
 
+@routes(
+    "GET",
+    f"{JOB}/tasks/{{task}}/log",
+    rule=Rule("modelarts:trainJob:getLogs", Access.PROJECT),
+    about=Describe(
+        "A task's log: bytes, or with Accept: text/event-stream as events",
+        {200: {"type": "string", "format": "binary"}},
+        parameters=PARAMETERS,
+        media="application/octet-stream",
+        tag=TAG,
+    ),
+)
 async def task_log(server: Server, call: Call) -> Answer:
     """A stretch of a log, or everything from an offset on as it is written."""
     call.only("offset", "limit", "follow")

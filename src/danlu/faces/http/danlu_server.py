@@ -11,7 +11,7 @@ import danlu
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, Reply, encode, json_reply
-from danlu.faces.http.route import Describe, route
+from danlu.faces.http.route import Describe, Routes
 from danlu.faces.http.server import Server
 from danlu.model import queue
 from danlu.model.attempt import FINAL, LIVE
@@ -23,59 +23,42 @@ from danlu.wire import danlu_schemas as schemas
 
 TAG = "server"
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    route(
-        app,
-        "GET",
-        "/danlu/v1/health",
-        health,
-        rule=Rule("danlu:server:health", Access.PUBLIC),
-        about=Describe("Whether the server answers", {200: schemas.HEALTH}, errors=(), tag=TAG),
-    )
-    route(
-        app,
-        "GET",
-        "/danlu/v1/{project_id}/status",
-        status,
-        rule=Rule("danlu:server:get", Access.PROJECT),
-        about=Describe(
-            "The server, its jobs and its machine", {200: schemas.STATUS}, errors=(400,), tag=TAG
-        ),
-    )
-    route(
-        app,
-        "GET",
-        "/danlu/v1/{project_id}/flavors",
-        flavors,
-        rule=Rule("danlu:flavor:list", Access.PROJECT),
-        about=Describe(
-            "Flavors, and whether they fit", {200: schemas.FLAVORS}, errors=(400,), tag=TAG
-        ),
-    )
-
-    async def openapi(server: Server, call: Call) -> Answer:
-        """The description of every route."""
-        del server, call
-        return Reply(encode(app.openapi()))
-
-    route(
-        app,
-        "GET",
-        "/openapi.json",
-        openapi,
-        rule=Rule("danlu:server:describe", Access.PUBLIC),
-        about=Describe("This description", {200: schemas.EMPTY}, errors=(), tag=TAG),
-    )
+routes = Routes()
 
 
+@routes(
+    "GET",
+    "/openapi.json",
+    rule=Rule("danlu:server:describe", Access.PUBLIC),
+    about=Describe("This description", {200: schemas.EMPTY}, errors=(), tag=TAG),
+)
+async def openapi(server: Server, call: Call) -> Answer:
+    """The description of every route."""
+    del server
+    app: FastAPI = call.scope["app"]
+    return Reply(encode(app.openapi()))
+
+
+@routes(
+    "GET",
+    "/danlu/v1/health",
+    rule=Rule("danlu:server:health", Access.PUBLIC),
+    about=Describe("Whether the server answers", {200: schemas.HEALTH}, errors=(), tag=TAG),
+)
 async def health(server: Server, call: Call) -> Answer:
     """Alive."""
     del call
     return json_reply({"status": "ok", "version": danlu.__version__, "server_id": server.server_id})
 
 
+@routes(
+    "GET",
+    "/danlu/v1/{project_id}/status",
+    rule=Rule("danlu:server:get", Access.PROJECT),
+    about=Describe(
+        "The server, its jobs and its machine", {200: schemas.STATUS}, errors=(400,), tag=TAG
+    ),
+)
 async def status(server: Server, call: Call) -> Answer:
     """Everything about the server at a glance."""
     call.only()
@@ -121,6 +104,12 @@ def _counts(server: Server, workspace: str) -> dict[str, int]:
     return counts
 
 
+@routes(
+    "GET",
+    "/danlu/v1/{project_id}/flavors",
+    rule=Rule("danlu:flavor:list", Access.PROJECT),
+    about=Describe("Flavors, and whether they fit", {200: schemas.FLAVORS}, errors=(400,), tag=TAG),
+)
 async def flavors(server: Server, call: Call) -> Answer:
     """Every flavor with its price, and whether this machine could hold it."""
     call.only()

@@ -8,12 +8,11 @@ import secrets
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from fastapi import FastAPI
 
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, json_reply
-from danlu.faces.http.route import BodyLimits, Describe, Parameter, route
+from danlu.faces.http.route import BodyLimits, Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.model.errors import Denied
 from danlu.model.identity import Secret, User, Workspace
@@ -29,51 +28,23 @@ _NO_ONE = (
 )
 """A hash that no password has: an unknown name takes as long to refuse as a known one."""
 
+TAG = "identity"
 
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    tag = "identity"
-    route(
-        app,
-        "GET",
-        "/v3/projects",
-        keystone_list_projects,
-        rule=Rule("iam:projects:listProjects", Access.CALLER),
-        about=Describe(
-            "The caller's project",
-            {200: wire.PROJECTS_SCHEMA},
-            parameters=(Parameter("name", about="the region's name"),),
-            errors=(400,),
-            tag=tag,
-        ),
-    )
-    route(
-        app,
-        "GET",
-        "/v3/auth/domains",
-        keystone_list_auth_domains,
-        rule=Rule("iam:domains:listDomains", Access.CALLER),
-        about=Describe("The caller's domain", {200: wire.DOMAINS_SCHEMA}, errors=(400,), tag=tag),
-    )
-    route(
-        app,
-        "POST",
-        "/v3/auth/tokens",
-        keystone_create_user_token,
-        rule=Rule("iam:tokens:create", Access.PUBLIC),
-        body=BodyLimits(SIGN_IN_BYTES),
-        about=Describe(
-            "Sign in with a password; the token is in X-Subject-Token",
-            {201: wire.TOKEN_SCHEMA},
-            body=wire.SIGN_IN.schema(),
-            parameters=(Parameter("nocatalog"),),
-            errors=(400, 401, 403, 429),
-            reply_headers=("X-Subject-Token",),
-            tag=tag,
-        ),
-    )
+routes = Routes()
 
 
+@routes(
+    "GET",
+    "/v3/projects",
+    rule=Rule("iam:projects:listProjects", Access.CALLER),
+    about=Describe(
+        "The caller's project",
+        {200: wire.PROJECTS_SCHEMA},
+        parameters=(Parameter("name", about="the region's name"),),
+        errors=(400,),
+        tag=TAG,
+    ),
+)
 async def keystone_list_projects(server: Server, call: Call) -> Answer:
     """The caller's project, under the name that was asked for."""
     del server
@@ -81,6 +52,12 @@ async def keystone_list_projects(server: Server, call: Call) -> Answer:
     return json_reply(wire.projects(call.caller, call.query.get("name")))
 
 
+@routes(
+    "GET",
+    "/v3/auth/domains",
+    rule=Rule("iam:domains:listDomains", Access.CALLER),
+    about=Describe("The caller's domain", {200: wire.DOMAINS_SCHEMA}, errors=(400,), tag=TAG),
+)
 async def keystone_list_auth_domains(server: Server, call: Call) -> Answer:
     """The caller's domain."""
     del server
@@ -88,6 +65,21 @@ async def keystone_list_auth_domains(server: Server, call: Call) -> Answer:
     return json_reply(wire.domains(call.caller.user))
 
 
+@routes(
+    "POST",
+    "/v3/auth/tokens",
+    rule=Rule("iam:tokens:create", Access.PUBLIC),
+    body=BodyLimits(SIGN_IN_BYTES),
+    about=Describe(
+        "Sign in with a password; the token is in X-Subject-Token",
+        {201: wire.TOKEN_SCHEMA},
+        body=wire.SIGN_IN.schema(),
+        parameters=(Parameter("nocatalog"),),
+        errors=(400, 401, 403, 429),
+        reply_headers=("X-Subject-Token",),
+        tag=TAG,
+    ),
+)
 async def keystone_create_user_token(server: Server, call: Call) -> Answer:
     """Sign in. Failures are counted for the account and for the address."""
     call.only("nocatalog")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fastapi import FastAPI
-
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, empty_reply, json_reply
-from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.flow.delete import delete
 from danlu.flow.stop import want_stop
@@ -18,7 +16,7 @@ from danlu.flow.submit import submit
 from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
 from danlu.model.job import JobView
-from danlu.ports.records import Filter, JobQuery, Submitted
+from danlu.ports.records import Filter, JobQuery
 from danlu.wire import modelarts_training as wire
 from danlu.wire import modelarts_training_fields as fields
 from danlu.wire import modelarts_training_reply as replies
@@ -28,106 +26,49 @@ JOB = f"{JOBS}/{{training_job_id}}"
 
 CLIENT_TOKEN = "x-client-token"  # noqa: S105 -- the name of a header
 
+SHOWN = {200: replies.JOB_SCHEMA}
+LANGUAGE = Parameter("X-Language", about="zh-cn or en-us", place="header")
+TOKEN = Parameter(
+    "X-Client-Token",
+    {"type": "string", "maxLength": 128},
+    "the same token gives the same job again",
+    "header",
+)
 
-def register(app: FastAPI) -> None:
-    """The routes of this file, the busiest first: paths are matched in order."""
-    shown = {200: replies.JOB_SCHEMA}
-    language = Parameter("X-Language", about="zh-cn or en-us", place="header")
-    token = Parameter(
-        "X-Client-Token",
-        {"type": "string", "maxLength": 128},
-        "the same token gives the same job again",
-        "header",
-    )
-    route(
-        app,
-        "GET",
-        JOB,
-        show_training_job_details,
-        rule=_rule("get"),
-        about=Describe("Show a job", shown, parameters=(language,)),
-    )
-    route(
-        app,
-        "POST",
-        JOBS,
-        create_training_job,
-        rule=_rule("create", writes=True),
-        about=Describe(
-            "Create a job",
-            {201: replies.JOB_SCHEMA, 200: replies.JOB_SCHEMA},
-            body=fields.JOB.schema(),
-            parameters=(token, language),
-            errors=(400, 404, 409, 429),
-        ),
-    )
-    route(
-        app,
-        "POST",
-        "/v2/{project_id}/training-job-searches",
-        list_training_jobs,
-        rule=_rule("list"),
-        about=Describe(
-            "List jobs", {200: replies.JOBS_SCHEMA}, body=fields.SEARCH.schema(), errors=(400,)
-        ),
-    )
-    route(
-        app,
-        "POST",
-        f"{JOB}/actions",
-        stop_training_job,
-        rule=_rule("update", writes=True),
-        about=Describe(
-            "Stop a job",
-            {202: replies.JOB_SCHEMA},
-            body=fields.ACTION.schema(),
-            errors=(400, 404, 409),
-        ),
-    )
-    route(
-        app,
-        "DELETE",
-        JOB,
-        delete_training_job,
-        rule=_rule("delete", writes=True),
-        about=Describe("Delete a job that has ended", {202: None}, errors=(400, 404, 409)),
-    )
-    route(
-        app,
-        "PUT",
-        JOB,
-        change_training_job_description,
-        rule=_rule("update", writes=True),
-        about=Describe("Change a job's description", shown, body=fields.UPDATE.schema()),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/tasks",
-        list_training_job_tasks,
-        rule=_rule("get"),
-        about=Describe(
-            "List a job's tasks",
-            {200: replies.TASKS_SCHEMA},
-            parameters=(Parameter("schedule_count", {"type": "integer", "minimum": 0}),),
-        ),
-    )
+routes = Routes()
 
 
 def _rule(verb: str, *, writes: bool = False) -> Rule:
     return Rule(f"modelarts:trainJob:{verb}", Access.PROJECT, writes=writes)
 
 
+@routes("GET", JOB, rule=_rule("get"), about=Describe("Show a job", SHOWN, parameters=(LANGUAGE,)))
+async def show_training_job_details(server: Server, call: Call) -> Answer:
+    """One job."""
+    view = server.view(call.caller.workspace.id, call.job_id())
+    return json_reply(_shown(server, call, view))
+
+
+@routes(
+    "POST",
+    JOBS,
+    rule=_rule("create", writes=True),
+    about=Describe(
+        "Create a job",
+        {201: replies.JOB_SCHEMA, 200: replies.JOB_SCHEMA},
+        body=fields.JOB.schema(),
+        parameters=(TOKEN, LANGUAGE),
+        errors=(400, 404, 409, 429),
+    ),
+)
 async def create_training_job(server: Server, call: Call) -> Answer:
     """Submit a job; 201, or 200 where the client token gave an earlier one."""
-    done = await submitted(server, call)
-    view = server.view(call.caller.workspace.id, done.job.id)
-    status = 201 if done.created else 200
+    view, status = await submitted(server, call)
     return json_reply(replies.job(view, server.now(), call.language), status)
 
 
-async def submitted(server: Server, call: Call) -> Submitted:
-    """Read, check and record the job that a create body asks for."""
+async def submitted(server: Server, call: Call) -> tuple[JobView, int]:
+    """Read, check and record what a create body asks for: the job, and 201 or 200."""
     spec = wire.job_spec(call.json())
     future = submit(
         server.platform,
@@ -137,9 +78,20 @@ async def submitted(server: Server, call: Call) -> Submitted:
         client_token=call.header(CLIENT_TOKEN),
         wake=server.wake,
     )
-    return await asyncio.wrap_future(future)
+    done = await asyncio.wrap_future(future)
+    entry = server.board.get(done.job.id) if done.created else None
+    view = entry.view if entry else server.view(call.caller.workspace.id, done.job.id)
+    return view, 201 if done.created else 200
 
 
+@routes(
+    "POST",
+    "/v2/{project_id}/training-job-searches",
+    rule=_rule("list"),
+    about=Describe(
+        "List jobs", {200: replies.JOBS_SCHEMA}, body=fields.SEARCH.schema(), errors=(400,)
+    ),
+)
 async def list_training_jobs(server: Server, call: Call) -> Answer:
     """A page of jobs; `offset` is the number of the page."""
     search = wire.search(call.json())
@@ -164,12 +116,6 @@ async def list_training_jobs(server: Server, call: Call) -> Answer:
     return json_reply(replies.jobs(page.jobs, server.now(), counts, call.language))
 
 
-async def show_training_job_details(server: Server, call: Call) -> Answer:
-    """One job."""
-    view = server.view(call.caller.workspace.id, call.job_id())
-    return json_reply(_shown(server, call, view))
-
-
 def _shown(server: Server, call: Call, view: JobView) -> dict[str, Any]:
     earlier: tuple[Attempt, ...] = ()
     if view.attempt.key.number > 1:
@@ -178,6 +124,17 @@ def _shown(server: Server, call: Call, view: JobView) -> dict[str, Any]:
     return replies.job(view, server.now(), call.language, earlier)
 
 
+@routes(
+    "POST",
+    f"{JOB}/actions",
+    rule=_rule("update", writes=True),
+    about=Describe(
+        "Stop a job",
+        {202: replies.JOB_SCHEMA},
+        body=fields.ACTION.schema(),
+        errors=(400, 404, 409),
+    ),
+)
 async def stop_training_job(server: Server, call: Call) -> Answer:
     """Record that a job shall stop. Asking twice is fine."""
     job_id = call.job_id()
@@ -193,6 +150,12 @@ async def stopped(server: Server, call: Call, job_id: str) -> None:
     await asyncio.wrap_future(future)
 
 
+@routes(
+    "DELETE",
+    JOB,
+    rule=_rule("delete", writes=True),
+    about=Describe("Delete a job that has ended", {202: None}, errors=(400, 404, 409)),
+)
 async def delete_training_job(server: Server, call: Call) -> Answer:
     """Hide a job that has ended."""
     call.no_body()
@@ -208,6 +171,12 @@ async def deleted(server: Server, call: Call, job_id: str) -> None:
     server.wake()
 
 
+@routes(
+    "PUT",
+    JOB,
+    rule=_rule("update", writes=True),
+    about=Describe("Change a job's description", SHOWN, body=fields.UPDATE.schema()),
+)
 async def change_training_job_description(server: Server, call: Call) -> Answer:
     """Change what a job is said to be for."""
     job_id = call.job_id()
@@ -218,6 +187,16 @@ async def change_training_job_description(server: Server, call: Call) -> Answer:
     return json_reply(_shown(server, call, server.view(workspace, job_id)))
 
 
+@routes(
+    "GET",
+    f"{JOB}/tasks",
+    rule=_rule("get"),
+    about=Describe(
+        "List a job's tasks",
+        {200: replies.TASKS_SCHEMA},
+        parameters=(Parameter("schedule_count", {"type": "integer", "minimum": 0}),),
+    ),
+)
 async def list_training_job_tasks(server: Server, call: Call) -> Answer:
     """A job's tasks: a bare list."""
     call.only("schedule_count")

@@ -8,14 +8,12 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from fastapi import FastAPI
-
 from danlu.faces.http.call import Call
 from danlu.faces.http.follow import BITE
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.job import JOB
 from danlu.faces.http.reply import Answer, Streamed, json_reply
-from danlu.faces.http.route import Describe, Parameter, route
+from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.flow import lines, logs, metrics
 from danlu.model.errors import Denied, Invalid, Missing
@@ -27,78 +25,18 @@ from danlu.wire.shape import STRING
 LINK = "/danlu/v1/links/{workspace}/{job}/{task}"
 LINK_S = 300
 LINK_MEDIA = ("text/plain", "application/octet-stream")
-MOST_EVENTS = 10_000
+MOSTBY_EVENT = 10_000
 MOST_LINES = 500
 WHOLE = {"type": "integer"}
 
-
-def register(app: FastAPI) -> None:
-    """The routes of this file."""
-    by_line = (
-        Parameter("base_line", STRING, "the line to go on from; empty = the log's end"),
-        Parameter("lines", {**WHOLE, "minimum": 1, "maximum": MOST_LINES}),
-        Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "desc = newest first"),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/tasks/{{task_id}}/logs/preview",
-        show_training_job_logs_preview,
-        rule=_rule("getLogs"),
-        about=Describe("The end of a task's log", {200: watch.PREVIEW_SCHEMA}),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/tasks/{{task_id}}/logs/url",
-        show_obs_url_of_training_job_logs,
-        rule=_rule("getLogs"),
-        about=Describe(
-            "A link to a task's whole log, good for five minutes",
-            {200: watch.LOG_URL_SCHEMA},
-            parameters=(Parameter("Content-Type", about="the media type of the log"),),
-        ),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/logs/{{task_id}}",
-        show_training_job_logs_from_aom,
-        rule=_rule("getLogs"),
-        about=Describe("Lines of a task's log", {200: watch.LINES_SCHEMA}, parameters=by_line),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/metrics/{{task_id}}",
-        show_training_job_metrics,
-        rule=_rule("getMetrics"),
-        about=Describe("A task's use of the machine, a minute", {200: watch.METRICS_SCHEMA}),
-    )
-    route(
-        app,
-        "GET",
-        f"{JOB}/events",
-        list_training_job_events,
-        rule=_rule("listEvents"),
-        about=Describe("What happened to a job", {200: watch.EVENTS_SCHEMA}, parameters=_EVENTS),
-    )
-    route(
-        app,
-        "GET",
-        LINK,
-        download_log,
-        rule=Rule("modelarts:trainJob:getLogs", Access.LINK),
-        about=Describe(
-            "Follow a link to a log",
-            {200: STRING},
-            media="text/plain",
-            parameters=tuple(Parameter(name) for name in ("expires", "content_type", "signature")),
-        ),
-    )
+BY_LINE = (
+    Parameter("base_line", STRING, "the line to go on from; empty = the log's end"),
+    Parameter("lines", {**WHOLE, "minimum": 1, "maximum": MOST_LINES}),
+    Parameter("order", {"type": "string", "enum": ["asc", "desc"]}, "desc = newest first"),
+)
 
 
-_EVENTS = (
+BY_EVENT = (
     Parameter("offset", {**WHOLE, "minimum": 0}, "the number of the page, from 0"),
     Parameter("limit", {**WHOLE, "minimum": 1, "maximum": 100}),
     Parameter("order", {"type": "string", "enum": ["asc", "desc"]}),
@@ -108,6 +46,8 @@ _EVENTS = (
     Parameter("pattern", {"type": "string", "maxLength": 256}, "what the message contains"),
     Parameter("X-Language", about="zh-cn or en-us", place="header"),
 )
+
+routes = Routes()
 
 
 def _rule(verb: str) -> Rule:
@@ -122,6 +62,12 @@ def _asked(server: Server, call: Call) -> tuple[JobView, str]:
     return view, task
 
 
+@routes(
+    "GET",
+    f"{JOB}/tasks/{{task_id}}/logs/preview",
+    rule=_rule("getLogs"),
+    about=Describe("The end of a task's log", {200: watch.PREVIEW_SCHEMA}),
+)
 async def show_training_job_logs_preview(server: Server, call: Call) -> Answer:
     """The last 5 MiB of a log; an empty text where nothing was written yet."""
     view, task = _asked(server, call)
@@ -147,6 +93,12 @@ def read_whole(server: Server, view: JobView, task: str, offset: int, limit: int
     return b"".join(parts)
 
 
+@routes(
+    "GET",
+    f"{JOB}/logs/{{task_id}}",
+    rule=_rule("getLogs"),
+    about=Describe("Lines of a task's log", {200: watch.LINES_SCHEMA}, parameters=BY_LINE),
+)
 async def show_training_job_logs_from_aom(server: Server, call: Call) -> Answer:
     """Lines after `base_line` (asc) or before it (desc), at most `lines` of them."""
     call.only("base_line", "lines", "order")
@@ -169,6 +121,12 @@ def _page(
     return index.page(first, max(0, last - first + 1))
 
 
+@routes(
+    "GET",
+    f"{JOB}/metrics/{{task_id}}",
+    rule=_rule("getMetrics"),
+    about=Describe("A task's use of the machine, a minute", {200: watch.METRICS_SCHEMA}),
+)
 async def show_training_job_metrics(server: Server, call: Call) -> Answer:
     """One average a minute; -1 where nothing is known."""
     view, task = _asked(server, call)
@@ -176,6 +134,12 @@ async def show_training_job_metrics(server: Server, call: Call) -> Answer:
     return json_reply(watch.metrics(found))
 
 
+@routes(
+    "GET",
+    f"{JOB}/events",
+    rule=_rule("listEvents"),
+    about=Describe("What happened to a job", {200: watch.EVENTS_SCHEMA}, parameters=BY_EVENT),
+)
 async def list_training_job_events(server: Server, call: Call) -> Answer:
     """A page of events, the oldest first unless `order` is desc."""
     call.only("offset", "limit", "order", "start_time", "end_time", "level", "pattern")
@@ -189,7 +153,7 @@ async def list_training_job_events(server: Server, call: Call) -> Answer:
         raise Invalid("field-missing", field=missing, remedy="send both times or none")
     pattern = call.text("pattern")
     job_id = call.job_id()
-    query = EventQuery([level] if level else [], since, until, limit=MOST_EVENTS)
+    query = EventQuery([level] if level else [], since, until, limit=MOSTBY_EVENT)
     found = server.platform.records.events(call.caller.workspace.id, job_id, query)
     listed = [watch.event(event, call.language) for event in found]
     if pattern:
@@ -229,6 +193,16 @@ def instant_of(call: Call, name: str) -> int | None:
 # ---------------------------------------------------------------- links
 
 
+@routes(
+    "GET",
+    f"{JOB}/tasks/{{task_id}}/logs/url",
+    rule=_rule("getLogs"),
+    about=Describe(
+        "A link to a task's whole log, good for five minutes",
+        {200: watch.LOG_URL_SCHEMA},
+        parameters=(Parameter("Content-Type", about="the media type of the log"),),
+    ),
+)
 async def show_obs_url_of_training_job_logs(server: Server, call: Call) -> Answer:
     """A link to the whole log that needs no credentials for five minutes."""
     call.only("Content-Type", "content_type")
@@ -257,6 +231,17 @@ def _link_signature(server: Server, path: str, expires: str, media: str) -> str:
     return hmac.new(server.link_key, said, hashlib.sha256).hexdigest()
 
 
+@routes(
+    "GET",
+    LINK,
+    rule=Rule("modelarts:trainJob:getLogs", Access.LINK),
+    about=Describe(
+        "Follow a link to a log",
+        {200: STRING},
+        media="text/plain",
+        parameters=tuple(Parameter(name) for name in ("expires", "content_type", "signature")),
+    ),
+)
 async def download_log(server: Server, call: Call) -> Answer:
     """The whole log as it is now."""
     expires = call.query.get("expires", "")

@@ -21,6 +21,7 @@ from danlu.faces.http import incoming
 from danlu.faces.http.call import Call, Receive, Scope, Send, path_params
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import (
+    JSON,
     Answer,
     Streamed,
     error_reply,
@@ -139,35 +140,51 @@ class DeclaredRoute(APIRoute):
         return hashlib.sha256(call.body).hexdigest() if call.body else ""
 
 
-def route(
-    app: FastAPI,
-    method: str,
-    path: str,
-    handler: Handler,
-    *,
-    rule: Rule,
-    about: Describe,
-    body: BodyLimits | None = None,
-) -> None:
-    """Register `handler`. Raises ValueError where the rule names no action, where access asks for
-    a project that the path does not name, or where the path is taken.
+class Routes:
+    """The routes of one file, declared beside their handlers:
+    `@routes("GET", "/v2/…", rule=…, about=…)`.
     """
-    if not rule.action or not isinstance(rule.access, Access):
-        raise ValueError(f"{method} {path} declares no action and access")
-    if (rule.access is Access.PROJECT) != ("{project_id}" in path):
-        raise ValueError(f"{method} {path}: access {rule.access} does not fit the path")
-    server: Server = app.state.server
-    if any(
-        isinstance(known, DeclaredRoute) and known.path == path and known.method == method
-        for known in app.router.routes
-    ):
-        raise ValueError(f"{method} {path} is registered twice")
-    declared = DeclaredRoute(
-        server, path, handler, rule, method=method, body=body or BodyLimits(), about=about
-    )
-    # Starlette adds HEAD to GET; we answer what we declare.
-    declared.methods = {method}
-    app.router.routes.append(declared)
+
+    def __init__(self) -> None:
+        self.declared: list[tuple[str, str, Handler, Rule, Describe, BodyLimits]] = []
+
+    def __call__(
+        self,
+        method: str,
+        path: str,
+        *,
+        rule: Rule,
+        about: Describe,
+        body: BodyLimits | None = None,
+    ) -> Callable[[Handler], Handler]:
+        """Declare the function below as a handler.
+
+        Raises ValueError where the rule names no action, or where access does not fit the path.
+        """
+        if not rule.action or not isinstance(rule.access, Access):
+            raise ValueError(f"{method} {path} declares no action and access")
+        if (rule.access is Access.PROJECT) != ("{project_id}" in path):
+            raise ValueError(f"{method} {path}: access {rule.access} does not fit the path")
+
+        def declare(handler: Handler) -> Handler:
+            self.declared.append((method, path, handler, rule, about, body or BodyLimits()))
+            return handler
+
+        return declare
+
+    def register(self, app: FastAPI) -> None:
+        """Put the routes into `app`, in order; ValueError where one is there already."""
+        server: Server = app.state.server
+        for method, path, handler, rule, about, body in self.declared:
+            known = (item for item in app.router.routes if isinstance(item, DeclaredRoute))
+            if any((item.method, item.path) == (method, path) for item in known):
+                raise ValueError(f"{method} {path} is registered twice")
+            declared = DeclaredRoute(
+                server, path, handler, rule, method=method, body=body, about=about
+            )
+            # Starlette adds HEAD to GET; we answer what we declare.
+            declared.methods = {method}
+            app.router.routes.append(declared)
 
 
 def _language(call: Call) -> Any:
@@ -181,10 +198,9 @@ async def _send(answer: Answer, call: Call, send: Send) -> None:
         await send(start)
         await _send_chunks(answer, send)
         return
-    if answer.status == 204 or not answer.body:
-        head[0] = (b"content-length", b"0")
-    else:
-        head.append((b"content-length", str(len(answer.body)).encode()))
+    if not answer.body and answer.media is JSON:
+        del head[0]  # nothing is no JSON
+    head.append((b"content-length", str(len(answer.body)).encode()))
     await send(start)
     if answer.status in (408, 413):
         # The client may still be sending; a connection closed under it would lose the answer.

@@ -58,6 +58,10 @@ def run(running: Running, opened: socket.socket, api: str) -> None:
         server.run(sockets=[opened])
     finally:
         server.state.close()
+        # Before the data directory's lock drops: a ready file without a server then means that it
+        # died, and clients bring it back; none means that it was stopped.
+        for place in ready_files(running.settings):
+            place.unlink(missing_ok=True)
         log.info("stopped; tasks that run go on")
 
 
@@ -65,7 +69,6 @@ def listener(running: Running, api: str) -> Listener:
     """The server of an opened platform. It stops when its `should_exit` is set."""
     settings = running.settings
     app = create_app(running)
-    ready = Path(settings.ready_file) if settings.ready_file else settings.data / READY_FILE
     config = uvicorn.Config(
         app,
         loop="uvloop" if _installed("uvloop") else "asyncio",
@@ -80,7 +83,20 @@ def listener(running: Running, api: str) -> Listener:
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
     )
-    return Listener(config, app.state.server, lambda: write_ready(ready, ready_data(running, api)))
+
+    def on_ready() -> None:
+        for place in ready_files(settings):
+            write_ready(place, ready_data(running, api))
+        log.info("ready at %s", api)
+
+    return Listener(config, app.state.server, on_ready)
+
+
+def ready_files(settings: Settings) -> list[Path]:
+    """Where clients of the data directory look, and then where whoever started us wants it."""
+    usual = settings.data / READY_FILE
+    wanted = Path(settings.ready_file) if settings.ready_file else usual
+    return [usual] if wanted.absolute() == usual.absolute() else [usual, wanted]
 
 
 class Listener(uvicorn.Server):
@@ -141,7 +157,6 @@ def write_ready(path: Path, data: dict[str, str | int]) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
-    log.info("ready at %s", data["api"])
 
 
 def _installed(module: str) -> bool:

@@ -539,6 +539,20 @@ ERRORS: dict[str, tuple[str, str]] = {
         "'{name}' needs a part that is not installed; install it with: {install}",
         "“{name}”需要的组件尚未安装；请执行：{install}",
     ),
+    "place-outside": (
+        (
+            "'{path}' lies outside the places that this engine gives to a task ({home} and {cache});"
+            " choose a local_dir below /home/ma-user or /cache"
+        ),
+        (
+            "“{path}”不在该引擎提供给任务的目录（{home} 和 {cache}）之内；请将 local_dir 设在"
+            " /home/ma-user 或 /cache 之下"
+        ),
+    ),
+    "place-taken": (
+        "'{path}' is not a directory that only this user may write to; remove it",
+        "“{path}”不是仅当前用户可写的目录；请将其删除",
+    ),
     "engine-failed": (
         "the engine could not start the tasks: {detail}",
         "执行引擎无法启动任务：{detail}",

@@ -47,6 +47,24 @@ EVENTS: dict[str, tuple[str, str]] = {
         "输入“{name}”：从 {url} 获取 {files} 个文件，{size}，用时 {took_s} 秒",
     ),
     "input-linked": ("input '{name}': {url} is used in place", "输入“{name}”：直接使用 {url}"),
+    "staging-progress": (
+        "'{name}': {done} copied so far",
+        "“{name}”：已复制 {done}",
+    ),
+    "objects-skipped": (
+        (
+            "'{name}': {count} object(s) have keys that cannot be file names ({keys}, …); they were left"
+            " out"
+        ),
+        "“{name}”：有 {count} 个对象的键无法作为文件名（{keys} 等），已跳过",
+    ),
+    "output-skipped": (
+        (
+            "output '{name}': {count} entries are neither files nor links to files inside it"
+            " ({example}, …); they were not stored"
+        ),
+        "输出“{name}”：有 {count} 项既不是文件，也不是指向其内部文件的链接（{example} 等），未保存",
+    ),
     "output-prefetched": (
         "output '{name}': {files} earlier file(s), {size} fetched from {url}",
         "输出“{name}”：已从 {url} 取回 {files} 个已有文件，{size}",
@@ -86,6 +104,17 @@ EVENTS: dict[str, tuple[str, str]] = {
     "log-left-open": (
         "a process that outlived the task still held its log; it was closed after {wait_s} s",
         "任务结束后仍有进程占用其日志；{wait_s} 秒后已关闭",
+    ),
+    "log-dropped": (
+        "{size} of the log could not be written (is the disk full?) and are lost",
+        "日志有 {size} 无法写入（磁盘是否已满？），已丢失",
+    ),
+    "leftovers-unkillable": (
+        (
+            "{count} process(es) of the task cannot be ended; a device or file system does not answer"
+            " them"
+        ),
+        "任务有 {count} 个进程无法终止；某个设备或文件系统对其没有响应",
     ),
     "leftovers-killed": (
         "{count} process(es) outlived the task and were killed",

@@ -84,4 +84,90 @@ REASONS: dict[str, tuple[str, str]] = {
     "is-failed": ("failed", "失败"),
     "is-cancelled": ("cancelled", "已取消"),
     "is-lost": ("lost", "丢失"),
+    # why a machine shows no GPU, or a GPU no figures
+    "gpu-no-driver": (
+        (
+            "no NVIDIA driver is installed (libnvidia-ml.so.1 is not there); install it if this machine"
+            " has a GPU, then look with nvidia-smi"
+        ),
+        (
+            "未安装 NVIDIA 驱动（找不到 libnvidia-ml.so.1）；若本机有 GPU，请先安装驱动并用 nvidia-smi"
+            " 检查"
+        ),
+    ),
+    "gpu-driver-not-loaded": (
+        (
+            "the NVIDIA driver is installed but not loaded; load it (modprobe nvidia) or restart the"
+            " machine"
+        ),
+        "NVIDIA 驱动已安装但未加载；请加载驱动（modprobe nvidia）或重启机器",
+    ),
+    "gpu-driver-mismatch": (
+        (
+            "the NVIDIA library and the loaded kernel driver are of different versions, as after an"
+            " upgrade; restart the machine"
+        ),
+        "NVIDIA 库与已加载的内核驱动版本不一致（常见于升级之后）；请重启机器",
+    ),
+    "gpu-library-missing": (
+        (
+            "the Python package nvidia-ml-py cannot be loaded ({detail}); install it with: pip install"
+            " nvidia-ml-py"
+        ),
+        "无法加载 Python 包 nvidia-ml-py（{detail}）；请执行：pip install nvidia-ml-py",
+    ),
+    "gpu-probe-crashed": (
+        (
+            "looking for GPUs crashed in the driver's library ({detail}); the server goes on without"
+            " GPUs; try nvidia-smi"
+        ),
+        "在驱动库中查找 GPU 时崩溃（{detail}）；服务器将不使用 GPU 继续运行；请用 nvidia-smi 检查",
+    ),
+    "gpu-probe-timeout": (
+        (
+            "the NVIDIA driver did not answer within {limit_s} s; the server goes on without GPUs; try"
+            " nvidia-smi"
+        ),
+        "NVIDIA 驱动在 {limit_s} 秒内没有应答；服务器将不使用 GPU 继续运行；请用 nvidia-smi 检查",
+    ),
+    "gpu-probe-failed": (
+        "the NVIDIA driver cannot be asked ({detail}); try nvidia-smi",
+        "无法查询 NVIDIA 驱动（{detail}）；请用 nvidia-smi 检查",
+    ),
+    "gpu-none": (
+        (
+            "the NVIDIA driver {driver} sees no GPU; check the card, its power, and in a container"
+            " that GPUs were passed to it"
+        ),
+        "NVIDIA 驱动 {driver} 没有发现 GPU；请检查显卡及其供电；若在容器中，请确认已传入 GPU",
+    ),
+    "gpu-hidden": (
+        (
+            "CUDA_VISIBLE_DEVICES is '{value}' for the server, which hides all of its {count} GPU(s);"
+            " unset it and restart the server"
+        ),
+        (
+            "服务器的 CUDA_VISIBLE_DEVICES 为“{value}”，隐藏了全部 {count} 个 GPU；请取消该变量并重启"
+            "服务器"
+        ),
+    ),
+    "gpu-unknown-mig": (
+        "the driver does not report how busy a MIG device is",
+        "驱动不提供 MIG 设备的忙碌程度",
+    ),
+    "gpu-unsupported": (
+        "the driver does not report this for this GPU",
+        "驱动不提供该 GPU 的这一数据",
+    ),
+    "gpu-lost": (
+        (
+            "the driver has lost this GPU (fallen off the bus, or taken from the container); restart"
+            " the machine or the container"
+        ),
+        "驱动已失去该 GPU（从总线掉落，或已从容器中移除）；请重启机器或容器",
+    ),
+    "gpu-reading-failed": (
+        "the driver failed to read this GPU ({detail})",
+        "驱动读取该 GPU 失败（{detail}）",
+    ),
 }

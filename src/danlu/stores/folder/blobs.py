@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import itertools
 import os
 import secrets
@@ -20,11 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from danlu.stores.folder.failures import of_disk
+from danlu.stores.folder.writing import Writing
 
-CHUNK = 256 << 10
-"""Bytes read or written at a time."""
-LARGE = 4 << 20
-"""From here on one digest is computed beside the other, in a thread."""
 FANOUT = "0123456789abcdef"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
 """Said by file systems without hard links; a crash there can leave a blob that no row names."""
@@ -61,11 +57,8 @@ class Blobs:
         incoming = Incoming(self, blob)
         try:
             try:
-                written = _Written(descriptor, self._directory)
-                written.take(source)
-                with of_disk(self._directory):
-                    os.fsync(descriptor)
-                incoming.size, incoming.md5, incoming.sha256 = written.finish()
+                writing = Writing(descriptor, self._directory)
+                incoming.size, incoming.md5, incoming.sha256 = writing.run(source)
                 yield incoming
             finally:
                 incoming.settle()
@@ -182,53 +175,6 @@ class Incoming:
             return
         if self._kept or not self._published or self._blobs.remove(self.blob):
             _unlink(self._blobs.marker(self.blob))
-
-
-class _Written:
-    """Bytes on their way to a file, and their digests."""
-
-    def __init__(self, descriptor: int, directory: Path) -> None:
-        self._descriptor = descriptor
-        self._directory = directory
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self._sha256 = hashlib.sha256()
-        self._size = 0
-
-    def take(self, source: bytes | BinaryIO) -> None:
-        if isinstance(source, bytes | bytearray | memoryview):
-            self._all(memoryview(source))
-            return
-        while self._size < LARGE:
-            chunk = source.read(CHUNK)
-            if not chunk:
-                return
-            self._all(memoryview(chunk))
-        self._rest(source)
-
-    def finish(self) -> tuple[int, bytes, bytes]:
-        return self._size, self._md5.digest(), self._sha256.digest()
-
-    def _all(self, data: memoryview) -> None:
-        self._md5.update(data)
-        self._sha256.update(data)
-        self._write(data)
-
-    def _rest(self, source: BinaryIO) -> None:
-        """Large content: MD5, the slowest part, runs beside the other two."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1) as beside:
-            while chunk := source.read(CHUNK * 4):
-                digest = beside.submit(self._md5.update, chunk)
-                self._sha256.update(chunk)
-                self._write(memoryview(chunk))
-                digest.result()
-
-    def _write(self, data: memoryview) -> None:
-        self._size += len(data)
-        with of_disk(self._directory):
-            while data:
-                data = data[os.write(self._descriptor, data) :]
 
 
 def sync_directory(path: Path) -> None:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 
 from danlu.ports.objects import ObjectInfo
-from danlu.stores.folder.blobs import CHUNK
 from danlu.stores.folder.failures import damaged
+from danlu.stores.folder.writing import CHUNK
 
 
 class Reading(Iterator[bytes]):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from danlu.model.errors import Invalid, Missing
 from danlu.ports.objects import Listing, ObjectInfo
@@ -28,8 +29,18 @@ LEFTOVER_AGE_S = 3600.0
 BATCH = 500
 """Keys that one transaction deletes."""
 
-_inherited: list[Any] = []
-"""What a fork brought along: SQLite connections of the parent, which nobody here may close."""
+_stores: weakref.WeakSet[FolderStore] = weakref.WeakSet()
+_inherited: list[_Open] = []
+"""What a fork brought along all the same, because another thread of the parent had it in use."""
+
+
+def _before_fork() -> None:
+    """Close what is idle: SQLite's connections must not be carried into another process."""
+    for store in list(_stores):
+        store.close()
+
+
+os.register_at_fork(before=_before_fork)
 
 
 class FolderStore:
@@ -46,6 +57,7 @@ class FolderStore:
         self._root = Path(root).absolute()
         self._leftover_age_s = leftover_age_s
         self._open = _Open()
+        _stores.add(self)
         with of_disk(self._root):
             self._root.mkdir(0o700, parents=True, exist_ok=True)
 

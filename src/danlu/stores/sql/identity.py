@@ -33,6 +33,7 @@ _KEYS = (
     .where(schema.access_keys.c.user_id == bindparam("wanted"))
     .order_by(schema.access_keys.c.access_key)
 )
+_ANY_KEY = select(schema.access_keys.c.access_key).limit(1)
 _TOKEN = (
     select(*_users)
     .join(schema.tokens, schema.tokens.c.user_id == _users.id)
@@ -83,6 +84,15 @@ class Identity:
         if row is None:
             return None
         return AccessKey(access_key, self._keys.open(bytes(row[0]), access_key), User(*row[1:]))
+
+    def seal(self, key: AccessKey) -> bytes:
+        """Encrypt the secret of a new pair.
+
+        The key file is made for the first pair only: a new one beside older pairs would hide
+        that the old one is lost.
+        """
+        first = not self._reads.rows(_ANY_KEY)
+        return self._keys.seal(key.secret, key.access_key, may_make=first)
 
     def access_keys(self, user_id: str) -> list[str]:
         """The access keys of a user."""

@@ -25,10 +25,10 @@ transactions wait for each other."""
 
 BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({LOCK})"
 
-LIMITS = "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
-READ_LIMITS = "SET default_transaction_read_only = on; SET statement_timeout = '10s'"
+BUSY_S = 10.0
+"""How long a writer waits for another one, and a reader for an answer."""
 
-BUSY = ("08", "53", "55", "57")
+PASSING = ("08", "53", "55", "57")
 """Classes of SQLSTATE that pass by themselves: connection, resources, locks, restarts."""
 
 
@@ -61,7 +61,12 @@ class Postgres:
                 tcp_user_timeout=10_000,
                 client_encoding="utf8",
             )
-            connection.execute(LIMITS if writing else f"{LIMITS}; {READ_LIMITS}")
+            connection.execute(f"SET lock_timeout = {round(BUSY_S * 1000)}")
+            if writing:
+                connection.execute("SET idle_in_transaction_session_timeout = '60s'")
+            else:
+                connection.execute("SET default_transaction_read_only = on")
+                connection.execute(f"SET statement_timeout = {round(BUSY_S * 1000)}")
         except self._psycopg.Error as error:
             raise self.translate(error) from error
         return cast("Connection", connection)
@@ -134,7 +139,7 @@ class Postgres:
             return Unavailable("database-read-only", path=self.name)
         if state.startswith("58"):
             return Unavailable("database-unreachable", path=self.name, detail=detail)
-        if state[:2] in BUSY:
+        if state[:2] in PASSING:
             return Unavailable("busy", detail=detail)
         if state in ("22003", "54000"):
             return Invalid("record-too-large")

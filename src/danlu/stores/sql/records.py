@@ -42,7 +42,6 @@ class SqlRecords:
 
     def __init__(self, database: Database, keys: KeyFile, clock: Clock) -> None:
         self._clock = clock
-        self._keys = keys
         self._reads = Reads(database)
         self._listing = Listing(database, self._reads)
         self._identity = Identity(self._reads, keys)
@@ -161,7 +160,7 @@ class SqlRecords:
     def add_access_key(self, key: AccessKey) -> Future[bool]:
         """Store a key pair, its secret encrypted."""
         words(key.access_key, "access_key")
-        sealed = self._keys.seal(key.secret, key.access_key)
+        sealed = self._identity.seal(key)
         return self._add(NewRow(schema.access_keys, (key.access_key, key.user.id, sealed)))
 
     def token_user(self, digest: str, now: int) -> User | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -32,10 +33,10 @@ class KeyFile:
         self._lock = threading.Lock()
         self._cipher: AESGCM | None = None
 
-    def seal(self, secret: Secret, owner: str) -> bytes:
-        """Encrypt a secret of `owner`."""
+    def seal(self, secret: Secret, owner: str, *, may_make: bool = True) -> bytes:
+        """Encrypt a secret of `owner`. `may_make`: make the key if there is none."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._key(may_make=True).encrypt(
+        sealed = self._key(may_make=may_make).encrypt(
             nonce, secret.reveal().encode(), FORM + owner.encode()
         )
         return FORM + nonce + sealed
@@ -46,7 +47,7 @@ class KeyFile:
         nonce, rest = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         try:
             return Secret(cipher.decrypt(nonce, rest, sealed[:1] + owner.encode()).decode())
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise Refused("key-file-wrong", path=self._path, owner=owner) from error
 
     def _key(self, *, may_make: bool) -> AESGCM:
@@ -80,16 +81,14 @@ class KeyFile:
     def _make(self) -> None:
         """Publish a whole file under its name; if another process was first, use that one's."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor, draft = tempfile.mkstemp(prefix=f"{self._path.name}.", dir=self._path.parent)
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(KEY_BYTES))
             file.flush()
             os.fsync(descriptor)
         with contextlib.suppress(FileExistsError):
             os.link(draft, self._path)
-        draft.unlink()
+        Path(draft).unlink()
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

@@ -1,0 +1,326 @@
+"""Records on a bad day: no space, no permission, damage, a server that hangs up."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from danlu.engines.memory import ManualClock
+from danlu.model.errors import PlatformError, Refused, Unavailable
+from danlu.ports.records import JobQuery
+from danlu.stores.sql.database import Connection
+from danlu.stores.sql.migrate import migrate
+from danlu.stores.sql.opening import open_database, open_records
+from danlu.stores.sql.postgres import Postgres
+from danlu.stores.sql.records import SqlRecords
+from danlu.stores.sql.secrets import KeyFile
+from danlu.stores.sql.sqlite import Sqlite
+from tests.contract.samples import WAIT, WORKSPACE, Store, full_spec, submission, submitted
+from tests.postgres import Server
+from tests.services import require
+
+WS = WORKSPACE.id
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def writing(records: object) -> Connection:
+    """The writer's own connection, for what only it can be made to feel."""
+    assert isinstance(records, SqlRecords)
+    connection = records._writer._connection
+    assert connection is not None
+    return connection
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "records.db", tmp_path / "records.key", ManualClock())
+    yield store
+    store.close()
+
+
+# ---------------------------------------------------------------- no space, no permission
+
+
+def test_a_full_disk_is_told_and_passes(file: Store) -> None:
+    """(fault 19) Every waiting write gets 507, reads go on, and writes work when space is back."""
+    records = file.open()
+    submitted(records, submission())
+    now = file.clock.now()
+    writing(records).execute("PRAGMA max_page_count = 1")
+
+    assert records.first_use("signed", now, now + 1000)
+    futures = [records.submit(submission(full_spec())) for _ in range(100)]
+    for future in futures:
+        with pytest.raises(Refused) as full:
+            future.result(WAIT)
+        assert (full.value.key, full.value.http) == ("disk-full", 507)
+        assert str(file.where) in str(full.value)
+
+    assert records.jobs(WS, JobQuery()).total == 1
+    writing(records).execute("PRAGMA max_page_count = 1000000")
+    assert records.submit(submission()).result(WAIT).created
+    assert records.jobs(WS, JobQuery()).total == 2
+    assert not file.open().first_use("signed", now, now + 1000), "it is owed until it is on disk"
+
+
+FULL_DISK = """
+import sys
+from pathlib import Path
+from danlu.model.errors import Refused
+from tests.contract.samples import *
+
+folder = Path(sys.argv[1])
+(folder / "ballast").write_bytes(bytes(1 << 20))
+store = Store(folder / "records.db", folder / "records.key", ManualClock())
+records = store.open()
+made = 0
+try:
+    for _ in range(10_000):
+        records.submit(submission(full_spec())).result(60)
+        made += 1
+except Refused as full:
+    assert full.http == 507, full
+else:
+    raise AssertionError("the disk never filled up")
+assert records.jobs("ws", JobQuery()).total == made
+(folder / "ballast").unlink()
+assert records.submit(submission()).result(60).created
+assert records.jobs("ws", JobQuery()).total == made + 1
+store.close()
+assert store.open().jobs("ws", JobQuery()).total == made + 1
+store.close()
+print("made", made)
+"""
+
+
+def test_a_disk_that_really_is_full(tmp_path: Path) -> None:
+    """(fault 19) On a file system of 4 MiB, in a mount namespace of its own."""
+    enter = ["unshare", "--map-root-user", "--mount"]
+    able = (
+        shutil.which("unshare")
+        and not subprocess.run(
+            [*enter, "mount", "-t", "tmpfs", "none", str(tmp_path)],
+            check=False,
+            capture_output=True,
+        ).returncode
+    )
+    require(able, "a mount namespace (unshare --map-root-user --mount)")
+    script = tmp_path.parent / "full_disk.py"
+    script.write_text("from danlu.ports.records import JobQuery\n" + FULL_DISK)
+    line = 'mount -t tmpfs -o size=4m none "$1" && shift && exec "$@"'
+    inside = [sys.executable, str(script), str(tmp_path)]
+
+    done = subprocess.run(
+        [*enter, "sh", "-c", line, "sh", str(tmp_path), *inside],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        timeout=100,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[1]) > 10
+
+
+def test_a_read_only_database_is_told_and_passes(store: Store) -> None:
+    """(fault 22) Writes are refused with the reason, reads go on."""
+    records = store.open()
+    submitted(records, submission())
+    read_only = (
+        "PRAGMA query_only = {}" if store.is_sqlite else "SET default_transaction_read_only = {}"
+    )
+    writing(records).execute(read_only.format("on"))
+
+    with pytest.raises(Unavailable) as refused:
+        records.submit(submission()).result(WAIT)
+
+    assert refused.value.key == "database-read-only"
+    assert records.jobs(WS, JobQuery()).total == 1
+    writing(records).execute(read_only.format("off"))
+    assert records.submit(submission()).result(WAIT).created
+
+
+class DiskGone(Sqlite):
+    """The disk reports that it did not keep what was written."""
+
+    def finish(self, connection: Connection) -> None:
+        self.undo(connection)
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+        raise error
+
+
+def test_after_a_failed_fsync_nothing_is_acknowledged_any_more(tmp_path: Path) -> None:
+    """(fault 23) The kernel may call the same pages written the next time it is asked."""
+    database = DiskGone(tmp_path / "records.db")
+    migrate(Sqlite(database.path))
+    records = SqlRecords(database, KeyFile(tmp_path / "key"), ManualClock())
+    try:
+        with pytest.raises(Unavailable) as failed:
+            records.submit(submission()).result(WAIT)
+        assert failed.value.key == "database-failed"
+        with pytest.raises(Unavailable) as later:
+            records.submit(submission())
+        assert later.value.key == "database-failed"
+        assert records.jobs(WS, JobQuery()).total == 0
+    finally:
+        records.close()
+
+
+# ---------------------------------------------------------------- what is opened
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, only text" * 40, b"SQLite format 3\0junk"]
+)
+def test_a_file_that_is_no_database_is_refused(file: Store, content: bytes) -> None:
+    Path(file.where).write_bytes(content)
+
+    with pytest.raises(Refused) as refused:
+        file.open()
+
+    assert refused.value.key == "database-damaged"
+    assert Path(file.where).read_bytes() == content
+
+
+def test_a_damaged_page_stops_the_start(file: Store) -> None:
+    """(fault 26) Found before anything is built upon it."""
+    records = file.open()
+    submitted(records, *(submission(full_spec()) for _ in range(200)))
+    file.close()
+    path = Path(file.where)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle : middle + 8192] = bytes(b"\xa5" * 8192)
+    path.write_bytes(content)
+
+    with pytest.raises(Refused) as refused:
+        file.open()
+
+    assert refused.value.key == "database-damaged"
+    assert str(path) in str(refused.value)
+
+
+def test_a_database_of_another_program_is_left_alone(file: Store) -> None:
+    with contextlib.closing(sqlite3.connect(file.where)) as other:
+        other.execute("CREATE TABLE moz_places (id INTEGER)")
+        other.commit()
+
+    with pytest.raises(Refused) as refused:
+        file.open()
+
+    assert refused.value.key == "database-foreign"
+
+
+def test_a_newer_database_is_refused_with_both_versions(store: Store) -> None:
+    """(case 107) And stays as it was."""
+    submitted(store.open(), submission())
+    store.close()
+    database = open_database(store.where)
+    with contextlib.closing(database.connect(writing=True)) as connection:
+        connection.execute("UPDATE danlu_revision SET version_num = '9999'")
+
+    with pytest.raises(Refused) as refused:
+        store.open()
+
+    assert refused.value.key == "database-newer"
+    assert refused.value.params["found"] == "9999"
+    assert "9999" in str(refused.value)
+    with contextlib.closing(database.connect(writing=True)) as connection:
+        connection.execute("UPDATE danlu_revision SET version_num = '0001'")
+    assert store.open().jobs(WS, JobQuery()).total == 1
+
+
+def test_a_directory_that_is_not_there_is_made_and_closed_to_others(tmp_path: Path) -> None:
+    where = tmp_path / "a b" / "数据" / "records.db"
+    records = open_records(str(where), where.with_name("key"), ManualClock())
+    records.close()
+
+    assert where.stat().st_mode & 0o777 == 0o600
+    assert where.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("where", ["/proc/no/such/records.db", "/dev/null/records.db"])
+def test_a_place_that_cannot_be_is_told(where: str, tmp_path: Path) -> None:
+    with pytest.raises(PlatformError) as refused:
+        open_records(where, tmp_path / "key", ManualClock())
+
+    assert where in str(refused.value)
+
+
+def test_a_server_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
+    url = f"postgresql://danlu:canary-word@/records?host={tmp_path}"
+    with pytest.raises(Unavailable) as refused:
+        open_records(url, tmp_path / "key", ManualClock())
+
+    assert refused.value.key == "database-unreachable"
+    assert "canary-word" not in str(refused.value)
+    assert "records" in str(refused.value)
+
+
+def test_a_url_that_cannot_be_read_is_told_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(PlatformError) as refused:
+        open_records("postgresql://danlu:canary-word@h:port:x/%zz", tmp_path / "key", ManualClock())
+
+    assert "canary-word" not in str(refused.value)
+
+
+# ---------------------------------------------------------------- PostgreSQL hangs up
+
+HANG_UP = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'danlu' AND pid <> pg_backend_pid()"""
+
+
+@pytest.mark.postgres
+def test_a_server_that_hung_up_is_called_again(postgres_server: Server, tmp_path: Path) -> None:
+    """A restart of the server costs nothing but the connections."""
+    store = Store(postgres_server.empty(), tmp_path / "key", ManualClock())
+    records = store.open()
+    submitted(records, submission())
+    assert records.jobs(WS, JobQuery()).total == 1
+    database = open_database(store.where)
+    with contextlib.closing(database.connect(writing=True)) as other:
+        other.execute(HANG_UP)
+
+    assert records.jobs(WS, JobQuery()).total == 1
+    assert records.submit(submission()).result(WAIT).created
+    assert records.jobs(WS, JobQuery()).total == 2
+    store.close()
+
+
+class LineCut(Postgres):
+    """The line is cut while the first commit is on its way."""
+
+    cut = False
+
+    def finish(self, connection: Connection) -> None:
+        if not self.cut:
+            self.cut = True
+            connection.close()
+        super().finish(connection)
+
+
+@pytest.mark.postgres
+def test_a_commit_whose_answer_is_lost_is_not_done_twice(
+    postgres_server: Server, tmp_path: Path
+) -> None:
+    """(fault 36) The caller is told to try again; its client token keeps that from doubling."""
+    url = postgres_server.empty()
+    migrate(Postgres(url))
+    records = SqlRecords(LineCut(url), KeyFile(tmp_path / "key"), ManualClock())
+    wanted = submission(token="t")
+    try:
+        with pytest.raises(Unavailable):
+            records.submit(wanted).result(WAIT)
+        assert records.submit(wanted).result(WAIT).job.id == wanted.job.id
+        assert records.jobs(WS, JobQuery()).total == 1
+    finally:
+        records.close()

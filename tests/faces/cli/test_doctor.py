@@ -1,0 +1,180 @@
+"""What doctor says of machines of all kinds, told by files below a root of the test's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from danlu.faces.cli import checks, probe
+from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined
+from danlu.faces.cli.machine import Machine
+from danlu.faces.cli.probe import Torch
+from danlu.faces.cli.texts import fill
+from danlu.faces.cli.texts.checks import CHECKS
+
+CUDA12 = Torch("3.11.7", "2.9.0+cu128", "12.8", available=True)
+VERSION = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Mon Nov  3 2025\nGCC version: 12\n"
+OPEN = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n"
+
+
+def look(root: Path, torch: Torch = CUDA12, data: Path | None = None, port: int = 0) -> Examined:
+    return Examined(Machine(root), data or root, Path(sys.executable), torch, "127.0.0.1", port)
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def said(check: Check, language: str = "en") -> str:
+    return fill(CHECKS, check.key, language, check.params)
+
+
+def test_this_machine_can_be_looked_at_whole(tmp_path: Path) -> None:
+    found = list(checks.every(look(Path("/"), Torch("3.11"), tmp_path)))
+    assert len(found) == len(checks.CHECKS)
+    for check in found:
+        assert check.level in (OK, WARN, FAIL)
+        assert said(check)
+        assert fill(CHECKS, f"name.{check.name}", "zh", {})
+        assert said(check, "zh")
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (VERSION.format("535.104.05"), "535.104.05"),
+        (VERSION.format("470.42"), "470.42"),
+        (OPEN, "580.95.05"),
+    ],
+)
+def test_the_driver_of_either_kernel_module(tmp_path: Path, text: str, version: str) -> None:
+    write(tmp_path, "proc/driver/nvidia/version", text)
+    assert said(checks.driver(look(tmp_path))) == version
+
+
+@pytest.mark.parametrize(
+    ("driver", "torch", "level", "words"),
+    [
+        ("535.104.05", CUDA12, OK, "535.104.05 serves CUDA 12.8"),
+        ("470.42.01", CUDA12, FAIL, "470.42.01 is too old for torch's CUDA 12.8, which needs 525"),
+        ("535.104.05", CUDA12._replace(cuda="13.0"), FAIL, "580.65.06"),
+        ("535.104.05", CUDA12._replace(cuda=""), FAIL, "CPU build"),
+        ("535.104.05", CUDA12._replace(available=False), FAIL, "sees no GPU"),
+        ("535.104.05", Torch(), WARN, "could not be asked"),
+        (None, CUDA12, OK, "no driver"),
+    ],
+)
+def test_driver_and_cuda_have_to_fit(
+    tmp_path: Path, driver: str | None, torch: Torch, level: str, words: str
+) -> None:
+    """(cases 2 and 3) Both versions named."""
+    if driver:
+        write(tmp_path, "proc/driver/nvidia/version", VERSION.format(driver))
+    check = checks.cuda(look(tmp_path, torch))
+    assert check.level == level
+    assert words in said(check)
+
+
+def test_a_card_without_a_driver_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
+    write(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n")
+    write(tmp_path, "sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n")
+    write(tmp_path, "sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n")
+    check = checks.driver(look(tmp_path))
+    assert (check.level, check.params["count"]) == (FAIL, 1)
+
+
+def test_gpus_are_counted_by_model(tmp_path: Path) -> None:
+    for number, model in enumerate(("Tesla V100", "Tesla V100", "Tesla T4")):
+        write(tmp_path, f"proc/driver/nvidia/gpus/{number}/information", f"Model: \t\t {model}\n")
+    assert said(checks.gpus(look(tmp_path))) == "2 × Tesla V100, 1 × Tesla T4"
+
+
+def test_memory_is_the_cgroups_where_that_has_less(tmp_path: Path) -> None:
+    write(tmp_path, "proc/meminfo", "MemTotal: 33554432 kB\nMemAvailable: 16777216 kB\n")
+    assert said(checks.memory(look(tmp_path))) == "32 GiB, 16 GiB available"
+    write(tmp_path, "sys/fs/cgroup/memory.max", "max\n")
+    write(tmp_path, "sys/fs/cgroup/memory.current", "1073741824\n")
+    assert checks.memory(look(tmp_path)).level == OK
+    write(tmp_path, "sys/fs/cgroup/memory.max", "1610612736\n")
+    check = checks.memory(look(tmp_path))
+    assert (check.level, check.params) == (WARN, {"total": "1.5 GiB", "free": "512 MiB"})
+
+
+def test_a_quota_of_cpus_is_seen(tmp_path: Path) -> None:
+    write(tmp_path, "sys/fs/cgroup/cpu.max", "50000 100000\n")
+    assert said(checks.cpus(look(tmp_path))).startswith("0.5 usable of")
+
+
+def test_cgroups_of_both_kinds(tmp_path: Path) -> None:
+    assert checks.cgroup(look(tmp_path)).key == "cgroup.none"
+    write(tmp_path, "sys/fs/cgroup/memory/x", "")
+    assert checks.cgroup(look(tmp_path)).key == "cgroup.v1"
+    write(tmp_path, "sys/fs/cgroup/cgroup.controllers", "cpu memory")
+    assert checks.cgroup(look(tmp_path)).key == "cgroup.v2-readonly"
+    write(tmp_path, "proc/self/cgroup", "0::/user.slice\n")
+    write(tmp_path, "sys/fs/cgroup/user.slice/cgroup.procs", "")
+    assert checks.cgroup(look(tmp_path)).key == "cgroup.v2"
+
+
+def test_what_forbids_user_namespaces_is_named(tmp_path: Path) -> None:
+    assert checks.namespaces(look(tmp_path)).level == OK
+    write(tmp_path, "proc/sys/kernel/unprivileged_userns_clone", "0\n")
+    check = checks.namespaces(look(tmp_path))
+    assert check.level == WARN
+    assert "kernel.unprivileged_userns_clone" in said(check)
+
+
+def test_a_data_directory_that_others_read_or_that_lies_on_a_network(tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    assert checks.data(look(tmp_path, data=data)).key == "data.new"
+    data.mkdir(mode=0o755)
+    assert "chmod 700" in said(checks.data(look(tmp_path, data=data)))
+    data.chmod(0o700)
+    assert checks.data(look(tmp_path, data=data)).level == OK
+    mount = os.fspath(data).replace(" ", "\\040")
+    write(tmp_path, "proc/mounts", f"/dev/a / ext4 rw 0 0\nsrv:/x {mount} nfs4 rw 0 0\n")
+    assert "nfs4" in said(checks.data(look(tmp_path, data=data)))
+
+
+def test_the_environment_of_jobs_is_asked_and_noise_ignored(tmp_path: Path) -> None:
+    """(case 5) Warnings on either stream are no answer."""
+    found = probe.ask(Path(sys.executable))
+    assert found.python == sys.version.split()[0]
+    assert found.problem == ""
+    fake = tmp_path / "python"
+    answer = '{"python": "3.9", "version": "2.1", "cuda": "", "available": false}'
+    fake.write_text(
+        f"#!/bin/sh\necho warning >&2\necho noise\necho '{probe.MARK}{answer}'\necho more noise\n"
+    )
+    fake.chmod(0o755)
+    assert probe.ask(fake) == Torch("3.9", "2.1")
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [("kill -SEGV $$", "exit status -11"), ("echo boom >&2; exit 3", "boom"),
+     (f"echo '{probe.MARK}nonsense'", "Expecting"), ("exec sleep 60", "no answer")],
+)  # fmt: skip
+def test_an_environment_that_crashes_takes_nobody_along(
+    tmp_path: Path, script: str, words: str
+) -> None:
+    """(case 58)"""
+    fake = tmp_path / "python"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    torch = probe.ask(fake, timeout_s=1.0)
+    assert words in torch.problem
+    check = checks.environment(look(tmp_path, torch)._replace(python=fake))
+    assert check.level == FAIL
+    assert checks.torch(look(tmp_path, torch)).level == WARN
+
+
+def test_an_environment_without_an_interpreter(tmp_path: Path) -> None:
+    missing = look(tmp_path)._replace(python=tmp_path / "bin" / "python")
+    assert checks.environment(missing).key == "environment.missing"
