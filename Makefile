@@ -69,6 +69,10 @@ lock: ## resolve all requirements again, with hashes (LOCK_FLAGS=--upgrade for n
 	@printf '%s\n' $(BENCH_PEERS) | $(LOCK) $(LOCK_FLAGS) -o requirements/bench.txt -
 	@ls -1 requirements/*.txt
 
+.PHONY: cli-help
+cli-help: .venv/.stamp ## write the packaged help of danlu again, as click renders it
+	@$(BIN)/python scripts/cli_help.py
+
 # ---------------------------------------------------------------- checks
 # ARGS goes to the program behind a target: make test ARGS='-k resume'
 

@@ -90,14 +90,23 @@ class DataLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not self._taken():
             pid = os.pread(self._descriptor, 20, 0).decode("ascii", "replace").strip() or "?"
             os.close(self._descriptor)
-            raise Refused("data-dir-in-use", path=path.parent, pid=pid) from None
+            raise Refused("data-dir-in-use", path=path.parent, pid=pid)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def _taken(self) -> bool:
+        # Whoever asks whether a server lives (`danlu status`) holds the lock for a moment.
+        for pause in (0.01, 0.03, 0.1, 0.3, 0.0):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                time.sleep(pause)
+            else:
+                return True
+        return False
 
     def release(self) -> None:
         """Let another server have the directory."""

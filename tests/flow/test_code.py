@@ -9,6 +9,7 @@ import random
 import subprocess
 import tarfile
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from danlu.flow.code import store_archive, stored
 from danlu.model import tar
-from danlu.model.errors import Invalid, Missing, Refused
+from danlu.model.errors import Invalid, Missing, Refused, Unavailable
 from danlu.ports.objects import ObjectInfo
 from danlu.stores.folder import FolderStore
 from tests.flow.archives import (
@@ -328,6 +329,19 @@ def test_a_connection_that_breaks_is_not_a_full_disk(objects: FolderStore) -> No
     with pytest.raises(ConnectionResetError):
         store_archive(objects, BUCKET, Breaking(archive(SOME)), "code")
     assert not list(objects.walk(BUCKET))
+
+
+def test_a_machine_without_threads_is_busy(
+    objects: FolderStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(Unavailable):
+        take(objects, archive(SOME))
+    with pytest.raises(Unavailable):
+        objects.put(BUCKET, "large", io.BytesIO(bytes(6 << 20)))
 
 
 def test_nothing_is_left_in_the_temporary_directory(

@@ -33,7 +33,7 @@ from danlu.model.code import (
     printable,
     target,
 )
-from danlu.model.errors import Invalid, Missing, Refused
+from danlu.model.errors import Invalid, Missing, Refused, Unavailable
 from danlu.model.tar import BadArchive, Header, Kind
 from danlu.model.url import ObjectUrl
 from danlu.ports.objects import ObjectStore
@@ -149,7 +149,12 @@ def _put_all(objects: ObjectStore, url: ObjectUrl, entries: list[_Entry], spool:
 
     pool = ThreadPoolExecutor(WRITERS)
     try:
-        for done in [pool.submit(put, entry) for entry in entries]:
+        waiting = [pool.submit(put, entry) for entry in entries]
+    except RuntimeError as problem:  # the system has no thread left
+        pool.shutdown(cancel_futures=True)
+        raise Unavailable("busy", detail=str(problem)) from problem
+    try:
+        for done in waiting:
             done.result()
     finally:
         pool.shutdown(cancel_futures=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from danlu.flow.logs import ref
 from danlu.flow.platform import Platform
+from danlu.flow.refs import ref
 from danlu.model.job import JobView
 from danlu.ports.engine import Sample
 

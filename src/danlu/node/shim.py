@@ -243,7 +243,7 @@ class Shim:
             if self._leftovers_until(own_end) > time.monotonic():
                 continue
             killed, left = tree.kill_all(_below, KILL_LIMIT_S, between=self._reap)
-            if killed:
+            if killed and not self._directory.exists(files.NOTICE):
                 record["detail"]["leftovers"] = killed
             if left:
                 record["detail"]["unkillable"] = left

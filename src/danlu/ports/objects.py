@@ -1,7 +1,8 @@
 """The seam to where objects live: buckets of keys with S3's semantics.
 
 A key is 1 to 1,024 bytes of UTF-8 and means nothing but itself: `a`, `a/`, `a/b`, `../x` and
-`a//b` are five different keys. `tests/contract/objects.py` runs against every implementation.
+`a//b` are five different keys. `tests/contract/test_objects*.py` run against every
+implementation.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ class ObjectStore(Protocol):
     ) -> Iterator[bytes]:
         """The content from byte `start`, at most `length` bytes, in chunks.
 
-        Raises Missing or Invalid (range) before the first chunk is taken. A reader that has
-        begun keeps reading the version it began with, whatever is put or deleted meanwhile.
+        Raises Missing or Invalid (http 416: `start` is negative, or not 0 and at or behind the
+        end) before the first chunk is taken. A reader keeps reading the version it began with,
+        whatever is put or deleted meanwhile.
         """
 
     def delete(self, bucket: str, keys: Iterable[str]) -> None:
@@ -95,7 +97,8 @@ class ObjectStore(Protocol):
         """Keys that begin with `prefix`, in order of their UTF-8 bytes, after `after`.
 
         With a `delimiter`, keys that hold it behind the prefix are folded into `prefixes`; both
-        count towards `limit`.
+        count towards `limit`, and of both only those greater than `after` are listed, so that
+        paging by `Listing.next` sees every entry once.
         """
 
     def walk(self, bucket: str, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -106,4 +109,7 @@ class LocalFiles(Protocol):
     """A store whose objects lie in files of this machine (power of the folder store)."""
 
     def local_file(self, bucket: str, key: str) -> str:
-        """The path of a file with the object's content. Read only: never write to it."""
+        """The path of a file with the object's content. Read only: never write to it.
+
+        The file goes when the object is replaced or deleted; whoever finds it gone asks again.
+        """

@@ -103,6 +103,7 @@ def test_a_waiting_job_says_why_in_one_line(house: House) -> None:
     until(lambda: len(house.json("ps", "--state", "queued")["jobs"]) == 1)
     waiting = house.json("ps", "--state", "queued")["jobs"][0]["id"]
     assert first[:8] in house.good("why", waiting)
+    assert house.good("logs", waiting) == ""  # (case 12) not written yet is no error
     typed = Typed(house, "logs", "-f", waiting)
     typed.read_until(b"waiting: ")
     until_there.touch()

@@ -29,7 +29,7 @@ TEXTS.update({f"c:{k}": v for k, v in CHECKS.items()})
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_packaged_help_is_what_click_renders(language: str) -> None:
     packaged = (HELP / f"{language}.txt").read_text("utf-8")
-    assert packaged == rendered(language), "run: make help-texts (scripts/cli_help.py)"
+    assert packaged == rendered(language), "run: make cli-help"
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])

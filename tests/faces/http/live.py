@@ -77,8 +77,10 @@ class Live:
             # Two equal requests in one second would look like a replay.
             "X-Client-Request-Id": secrets.token_hex(8),
             **({"Content-Type": "application/json"} if data else {}),
-            **(headers or {}),
         }
+        for name, value in (headers or {}).items():
+            sent = {known: kept for known, kept in sent.items() if known.lower() != name.lower()}
+            sent[name] = value
         return self.send(
             method, target, signing.signed(key or self.key, method, target, sent, data), data
         )
@@ -145,19 +147,23 @@ def create_body(name: str, **algorithm: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def live(root: Path, **flags: Any) -> Iterator[Live]:
-    """Run a server on loopback until the block ends."""
+def live(root: Path, *, turning: bool = True, **flags: Any) -> Iterator[Live]:
+    """Run a server on loopback until the block ends. Without `turning` its loop stands still, for
+    tests that turn it themselves.
+    """
     loaded = settings.load(root, {"engine": "memory", "port": 0, **flags}, {}).settings
     with listen(loaded) as opened:
         api = url(loaded, opened)
         running = open_platform(loaded, api)
-        running.start()
+        if turning:
+            running.start()
         server = listener(running, api)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
         ticking = threading.Event()
         ticker = threading.Thread(target=_tick, args=(running, ticking), daemon=True)
         thread.start()
-        ticker.start()
+        if turning:
+            ticker.start()
         try:
             _until_started(server)
             yield Live(running, server, opened.getsockname()[1])
@@ -165,7 +171,8 @@ def live(root: Path, **flags: Any) -> Iterator[Live]:
             ticking.set()
             server.should_exit = True
             thread.join(PATIENCE_S)
-            ticker.join(PATIENCE_S)
+            if turning:
+                ticker.join(PATIENCE_S)
             server.state.close()
             running.close()
     assert not thread.is_alive()

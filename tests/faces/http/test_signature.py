@@ -69,7 +69,7 @@ def official(version: str) -> list[dict[str, Any]]:
         {**request, "host": "127.0.0.1:8778", "ak": KEY[0], "sk": KEY[1]} for request in REQUESTS
     ]
     done = subprocess.run(
-        [str(sdk_python(version)), str(ROOT / "tests" / "clients" / "official_signer.py")],
+        [str(sdk_python(version)), str(ROOT / "tests" / "clients" / "drivers" / "signer.py")],
         input=json.dumps(asked),
         capture_output=True,
         text=True,

@@ -194,11 +194,12 @@ class Task:
         with suppress(OSError):
             said = (self.path / files.AGENT_ERRORS).read_text("utf-8", "replace")[-2000:]
         last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+        self._exit = self._exit or _lost()
         detail = {"detail": f"agents end at once ({last})", "path": str(self.path / files.WORK)}
         return Seen(
             Phase.DONE,
             self._shown_start(),
-            self._exit or _lost(),
+            self._exit,
             ReasonCode.OUTPUT_FAILED,
             detail,
             self._notes.read(),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterator
 
@@ -36,11 +35,14 @@ _READ = os.O_RDONLY
 for _name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
     _READ |= getattr(os, _name, 0)  # each where the system has it
 
-_CREDENTIALS = re.compile(
-    r"\.env(\..+)?|\.netrc|\.pypirc|\.npmrc|\.git-credentials|\.pgpass|\.htpasswd"
-    r"|id_(rsa|dsa|ecdsa|ed25519)|credentials(\..+)?|.*credentials\.(json|csv)"
-    r"|service[-_]account.*\.json|kubeconfig|.*\.(pem|key|p12|pfx|jks|keystore|kdbx)",
-    re.IGNORECASE,
+_CREDENTIALS = frozenset(
+    {".env", ".netrc", ".pypirc", ".npmrc", ".git-credentials", ".pgpass", ".htpasswd"}
+    | {"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "credentials", "kubeconfig"}
+)
+_CREDENTIAL_STARTS = (".env.", "credentials.")
+_CREDENTIAL_ENDS = (
+    *(".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"),
+    *("credentials.json", "credentials.csv"),
 )
 
 
@@ -69,7 +71,7 @@ class CodeTree:
     @property
     def credentials(self) -> list[str]:
         """Paths of what looks like credentials; worth a warning before they are sent."""
-        return [f.path for f in self.files if _CREDENTIALS.fullmatch(f.path.rpartition("/")[2])]
+        return [file.path for file in self.files if _is_credential(file.path)]
 
     def digest(self) -> str:
         """The name of the content, as the server computes it. Reads every file, once.
@@ -237,6 +239,17 @@ def _read(descriptor: int, path: str) -> bytes:
 def _unreadable(path: str, problem: OSError) -> Invalid:
     detail = problem.strerror or type(problem).__name__
     return Invalid("code-unreadable", path=printable(path) or ".", detail=detail)
+
+
+def _is_credential(path: str) -> bool:
+    name = path.rpartition("/")[2].lower()
+    account = name.startswith(("service-account", "service_account")) and name.endswith(".json")
+    return (
+        name in _CREDENTIALS
+        or name.startswith(_CREDENTIAL_STARTS)
+        or name.endswith(_CREDENTIAL_ENDS)
+        or account
+    )
 
 
 def _kind(mode: int) -> str:

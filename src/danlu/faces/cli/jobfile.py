@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from danlu.faces.cli.failure import MISSING, USAGE, Failure
+from danlu.faces.cli.failure import FAULT, MISSING, USAGE, Failure
 
 MAX_BYTES = 4 << 20
 
@@ -62,7 +62,10 @@ def _refuse(word: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    import yaml
+    try:
+        import yaml
+    except ImportError:
+        raise Failure(FAULT, "yaml-missing") from None
 
     class Loader(yaml.SafeLoader):
         """YAML without what surprises: no aliases, no tags, no other types than JSON's."""

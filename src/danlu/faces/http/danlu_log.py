@@ -11,7 +11,7 @@ from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import BYTES, EVENT_STREAM, Answer, Reply, Streamed, encode
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
-from danlu.flow import logs
+from danlu.flow import logs, refs
 from danlu.model.errors import Invalid, Missing
 from danlu.model.job import JobView
 from danlu.wire.shape import STRING
@@ -51,7 +51,7 @@ async def task_log(server: Server, call: Call) -> Answer:
     call.only("offset", "limit", "follow")
     task = call.params["task"]
     view = server.view(call.caller.workspace.id, resolve(server, call))
-    logs.ref(view, task)
+    refs.ref(view, task)
     offset = call.number("offset", 0, -FURTHEST, FURTHEST)
     limit = call.number("limit", LIMIT, 1, MOST)
     follows = call.choice("follow", "0", "1") == "1"

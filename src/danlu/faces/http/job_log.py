@@ -15,7 +15,7 @@ from danlu.faces.http.job import JOB
 from danlu.faces.http.reply import Answer, Streamed, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
-from danlu.flow import lines, logs, metrics
+from danlu.flow import lines, logs, metrics, refs
 from danlu.model.errors import Denied, Invalid, Missing
 from danlu.model.job import JobView
 from danlu.ports.records import EventQuery
@@ -58,7 +58,7 @@ def _asked(server: Server, call: Call) -> tuple[JobView, str]:
     """The job and task that the path names; Missing where there are none."""
     view = server.view(call.caller.workspace.id, call.job_id())
     task = call.params["task_id"]
-    logs.ref(view, task)
+    refs.ref(view, task)
     return view, task
 
 

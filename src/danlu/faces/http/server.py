@@ -14,7 +14,7 @@ from danlu.faces.http.changes import Changes
 from danlu.faces.http.follow import Tails
 from danlu.faces.http.gate import Gate
 from danlu.faces.http.limiter import Limiter
-from danlu.flow import lines, logs
+from danlu.flow import lines, logs, refs
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
 from danlu.model.job import JobView
@@ -96,7 +96,7 @@ class Server:
 
     def index(self, view: JobView, task: str) -> lines.Index:
         """The line index of a task's log."""
-        ref = logs.ref(view, task)
+        ref = refs.ref(view, task)
         log = self._logs.get(ref)
         if log is None:
             log = self._logs[ref] = _Log(self.platform, view, task)

@@ -27,12 +27,18 @@ def text(key: str, language: Language = "en", /, **params: object) -> str:
     """Return the sentence `key` in `language` with `params` filled in.
 
     Values are shortened and their control characters escaped, so that a message can be
-    printed to a terminal or a log whatever a request held.
+    printed to a terminal or a log whatever a request held. A value that is missing shows as `?`.
     """
     english, chinese = TEXTS[key]
     template = chinese if language == "zh" else english
-    shown = {name: _shown(value) for name, value in params.items()}
-    return template.format_map(shown)
+    return template.format_map(_Shown((name, _shown(value)) for name, value in params.items()))
+
+
+class _Shown(dict[str, str]):
+    """Values by name. One that was not recorded must not take the whole sentence with it."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -65,6 +65,10 @@ class FolderStore:
         """Close idle files. The store opens them again when used."""
         for bucket in list(self._here().buckets.values()):
             bucket.close()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # where __init__ has failed
+            self.close()
 
     # ------------------------------------------------------------------ buckets
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
+from danlu.model.errors import Unavailable
 from danlu.stores.folder.failures import of_disk
 
 CHUNK = 256 << 10
@@ -52,7 +53,10 @@ class Writing:
 
         with ThreadPoolExecutor(1) as beside:
             while chunk := source.read(LARGE_CHUNK):
-                digest = beside.submit(self._md5.update, chunk)
+                try:
+                    digest = beside.submit(self._md5.update, chunk)
+                except RuntimeError as problem:  # the system has no thread left
+                    raise Unavailable("busy", detail=str(problem)) from problem
                 self._sha256.update(chunk)
                 self._write(chunk)
                 digest.result()

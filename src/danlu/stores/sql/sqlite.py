@@ -47,12 +47,15 @@ class Sqlite:
             if not self.path.exists():
                 self._make()
             connection = self._open()
-            pragmas = (*(WRITER if writing else READER), *EITHER)
-            for pragma in pragmas:
+        except (sqlite3.Error, OSError) as error:
+            raise self.translate(error) from error
+        try:
+            for pragma in (*(WRITER if writing else READER), *EITHER):
                 connection.execute(f"PRAGMA {pragma}")
             if writing:
                 _use_wal(connection)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
+            connection.close()
             raise self.translate(error) from error
         return cast("Connection", connection)
 

@@ -144,6 +144,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the file '{path}' cannot be understood: {detail}",
         "无法解析文件“{path}”：{detail}",
     ),
+    "yaml-missing": (
+        (
+            "reading YAML needs PyYAML, which is not installed; install it (pip install pyyaml), or"
+            " write the file as JSON and call it .json"
+        ),
+        "读取 YAML 需要 PyYAML，但尚未安装；请安装（pip install pyyaml），或改用 .json 文件",
+    ),
     "field-not-object": ("'{field}' in the file is not an object", "文件中的“{field}”不是对象"),
     "field-not-list": ("'{field}' in the file is not a list", "文件中的“{field}”不是列表"),
     "code-credentials": (

@@ -1,0 +1,236 @@
+"""Texts of errors about who is asking, and about the server itself."""
+
+from __future__ import annotations
+
+SERVER_ERRORS: dict[str, tuple[str, str]] = {
+    # who is asking
+    "no-credentials": (
+        (
+            "the request is not signed and carries no token; sign it with an access key"
+            " (SDK-HMAC-SHA256) or send X-Auth-Token"
+        ),
+        "请求既未签名也未携带令牌；请使用访问密钥签名（SDK-HMAC-SHA256）或携带 X-Auth-Token",
+    ),
+    "algorithm-unsupported": (
+        "the signature algorithm '{algorithm}' is not accepted; sign with SDK-HMAC-SHA256",
+        "不接受签名算法“{algorithm}”；请使用 SDK-HMAC-SHA256 签名",
+    ),
+    "signature-malformed": (
+        "the Authorization header cannot be read: {detail}",
+        "无法解析 Authorization 头：{detail}",
+    ),
+    "signature-header-missing": (
+        "the header '{header}' must be sent and signed",
+        "必须发送请求头“{header}”并对其签名",
+    ),
+    "signature-date": (
+        (
+            "X-Sdk-Date is '{value}', {off_s} s away from this server's clock ({now}); set the clock"
+            " right (the window is {window_s} s)"
+        ),
+        "X-Sdk-Date 为“{value}”，与服务器时钟（{now}）相差 {off_s} 秒；请校准时钟（允许 {window_s} 秒）",
+    ),
+    "signature-body": (
+        "the body does not match the hash that was signed (X-Sdk-Content-Sha256)",
+        "请求体与所签名的哈希（X-Sdk-Content-Sha256）不符",
+    ),
+    "signature-key": (
+        "the access key '{access_key}' is not known to this server",
+        "服务器上没有访问密钥“{access_key}”",
+    ),
+    "signature-mismatch": (
+        (
+            "the signature does not match the request; check the secret key, and that a proxy between"
+            " changes neither Host ({host}) nor path"
+        ),
+        "签名与请求不符；请检查私有密钥，并确认中间代理没有改动 Host（{host}）或路径",
+    ),
+    "signature-replayed": (
+        "this signed request was received before; sign it again to repeat it",
+        "该签名请求此前已收到；如需重复请重新签名",
+    ),
+    "token-unknown": (
+        "the token is not known or has expired; ask for a new one (POST /v3/auth/tokens)",
+        "令牌无效或已过期；请重新获取（POST /v3/auth/tokens）",
+    ),
+    "link-invalid": (
+        "this link has expired or was changed; ask for a new one",
+        "该链接已过期或被改动；请重新获取",
+    ),
+    "password-wrong": (
+        "the user name or password is wrong",
+        "用户名或密码错误",
+    ),
+    "too-many-tries": (
+        "too many failed sign-ins; try again in {wait_s} s",
+        "登录失败次数过多；请在 {wait_s} 秒后重试",
+    ),
+    "project-denied": (
+        "project '{project}' is not yours; your project is '{own}'",
+        "项目“{project}”不属于您；您的项目是“{own}”",
+    ),
+    "host-refused": (
+        "the Host header '{host}' is not one of this server's names ({names})",
+        "Host 头“{host}”不是本服务器的名称（{names}）",
+    ),
+    "no-such-path": (
+        "there is no API at {method} {path}",
+        "不存在接口 {method} {path}",
+    ),
+    "method-not-allowed": (
+        "{path} does not take {method}",
+        "{path} 不支持 {method} 方法",
+    ),
+    # the server
+    "internal": (
+        "the server failed on this request; its log names the cause under request {request_id}",
+        "服务器处理该请求时出错；其日志中以请求号 {request_id} 记录了原因",
+    ),
+    "busy": (
+        "the server cannot take this now: {detail}; try again in a moment",
+        "服务器暂时无法处理：{detail}；请稍后重试",
+    ),
+    "queue-full": (
+        "{count} jobs are waiting and the limit is {limit}; wait until some have started",
+        "已有 {count} 个作业在排队，上限为 {limit}；请等待部分作业开始后再提交",
+    ),
+    "disk-full": (
+        "the disk that holds '{path}' is full ({detail}); free some space",
+        "“{path}”所在的磁盘已满（{detail}）；请释放空间",
+    ),
+    "store-failed": (
+        (
+            "the files of the object store in '{path}' cannot be used: {detail}; check the disk and the"
+            " permissions of that directory, then try again"
+        ),
+        "无法使用“{path}”中对象存储的文件：{detail}；请检查磁盘及该目录的权限后重试",
+    ),
+    "data-dir-in-use": (
+        (
+            "the data directory '{path}' is in use by another server (process {pid}); stop that one"
+            " (`danlu down`) or give another --data"
+        ),
+        "数据目录“{path}”正被另一个服务器（进程 {pid}）使用；请停止它（`danlu down`）或更换 --data",
+    ),
+    "database-newer": (
+        (
+            "the database was written by a newer Danlu (schema {found}; this program knows up to"
+            " {known}); use that version, or restore a backup"
+        ),
+        (
+            "数据库由更新版本的 Danlu 写入（结构版本 {found}，本程序最高支持 {known}）；请使用该版本或恢复"
+            "备份"
+        ),
+    ),
+    "database-damaged": (
+        "the database '{path}' is damaged: {detail}; restore a backup",
+        "数据库“{path}”已损坏：{detail}；请恢复备份",
+    ),
+    "database-foreign": (
+        "'{path}' is a database of another program; give a file of its own to Danlu",
+        "“{path}”是其他程序的数据库；请为 Danlu 指定单独的文件",
+    ),
+    "database-encoding": (
+        "the database '{path}' keeps texts as {found}; make one with the encoding UTF8",
+        "数据库“{path}”的文本编码为 {found}；请创建编码为 UTF8 的数据库",
+    ),
+    "database-read-only": (
+        (
+            "the database '{path}' cannot be written to at the moment (read-only); make it writable,"
+            " then try again"
+        ),
+        "数据库“{path}”目前为只读，无法写入；请恢复可写后重试",
+    ),
+    "database-unreachable": (
+        "the database '{path}' cannot be reached: {detail}; try again when it is back",
+        "无法访问数据库“{path}”：{detail}；请在其恢复后重试",
+    ),
+    "database-failed": (
+        (
+            "the disk did not keep what was written to '{path}' ({detail}); nothing more is written:"
+            " check the disk, then restart the server"
+        ),
+        "磁盘未能保存写入“{path}”的内容（{detail}）；已停止写入：请检查磁盘后重启服务器",
+    ),
+    "records-closed": (
+        "the server is stopping; try again when it is back",
+        "服务器正在停止；请在其恢复后重试",
+    ),
+    "record-conflict": (
+        (
+            "what is to be stored conflicts with what is stored already: {detail}; look at what is"
+            " there, then send something that fits"
+        ),
+        "要保存的内容与已有内容冲突：{detail}；请先查看已有内容再重新提交",
+    ),
+    "record-too-large": (
+        "a value is larger than the database can hold; make it smaller, or put it into a file",
+        "数值或文本超出数据库的上限；请缩小，或写入文件",
+    ),
+    "key-file-open": (
+        "the key file '{path}' can be read by others; make it yours alone: chmod 600",
+        "密钥文件“{path}”可被他人读取；请执行 chmod 600 收回权限",
+    ),
+    "key-file-unreadable": (
+        (
+            "the key file '{path}' cannot be used: {detail}; put back the one that the database's"
+            " secrets were encrypted with"
+        ),
+        "密钥文件“{path}”无法使用：{detail}；请恢复加密该数据库时所用的密钥文件",
+    ),
+    "key-file-wrong": (
+        (
+            "the secret of '{owner}' was not encrypted with the key in '{path}'; put back the key file"
+            " that belongs to this database"
+        ),
+        "“{owner}”的私密信息并非用“{path}”中的密钥加密；请恢复与该数据库对应的密钥文件",
+    ),
+    "bind-open": (
+        (
+            "--host {host} would open the server to the network without TLS; give --tls-cert and"
+            " --tls-key, or --insecure-bind if a proxy in front does TLS"
+        ),
+        (
+            "--host {host} 会在没有 TLS 的情况下向网络开放服务器；请提供 --tls-cert 和 --tls-key，"
+            "若前面有代理负责 TLS 则加 --insecure-bind"
+        ),
+    ),
+    "bind-failed": (
+        "{host}:{port} cannot be listened on: {detail}; give another --port (0 takes a free one)",
+        "无法监听 {host}:{port}：{detail}；请更换 --port（0 表示任取空闲端口）",
+    ),
+    "setting-unknown": (
+        "'{key}' in {source} is not a setting{hint}; `danlu config` lists them",
+        "{source} 中的“{key}”不是设置项{hint}；可用 `danlu config` 查看",
+    ),
+    "setting-value": (
+        "setting '{key}' in {source} is '{value}'; it must be {expected}",
+        "{source} 中的设置项“{key}”的值为“{value}”；应为 {expected}",
+    ),
+    "setting-file": (
+        "the settings file '{path}' cannot be read: {detail}",
+        "无法读取设置文件“{path}”：{detail}",
+    ),
+    "extra-missing": (
+        "'{name}' needs a part that is not installed; install it with: {install}",
+        "“{name}”需要的组件尚未安装；请执行：{install}",
+    ),
+    "place-outside": (
+        (
+            "'{path}' lies outside the places that this engine gives to a task ({home} and {cache});"
+            " choose a local_dir below /home/ma-user or /cache"
+        ),
+        (
+            "“{path}”不在该引擎提供给任务的目录（{home} 和 {cache}）之内；请将 local_dir 设在"
+            " /home/ma-user 或 /cache 之下"
+        ),
+    ),
+    "place-taken": (
+        "'{path}' is not a directory that only this user may write to; remove it",
+        "“{path}”不是仅当前用户可写的目录；请将其删除",
+    ),
+    "engine-failed": (
+        "the engine could not start the tasks: {detail}",
+        "执行引擎无法启动任务：{detail}",
+    ),
+}
