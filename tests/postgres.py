@@ -18,6 +18,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from danlu.stores.sql import schema
 from tests.services import require
 
 START_S = 60
@@ -34,19 +35,40 @@ class Server:
         self._folder = folder
         self._account = account
         self._schemas = itertools.count(1)
+        self._used: str | None = None
 
-    def url(self, schema: str = "public") -> str:
-        """The address under which the records see `schema` and nothing else."""
-        options = quote(f"-csearch_path={schema}")
+    def url(self, name: str = "public") -> str:
+        """The address under which the records see the schema `name` and nothing else."""
+        options = quote(f"-csearch_path={name}")
         host = quote(str(self._folder), safe="")
         return f"postgresql://{self._account}@/postgres?host={host}&options={options}"
 
     def empty(self) -> str:
         """The address of a new, empty schema."""
-        schema = f"test_{next(self._schemas)}"
+        name = f"test_{next(self._schemas)}"
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}")
-        return self.url(schema)
+            connection.execute(f"CREATE SCHEMA {name}")
+        return self.url(name)
+
+    def cleared(self) -> str:
+        """The address of a schema that holds our tables, of this version, without a row.
+
+        Clearing takes a tenth of the time of making them anew.
+        """
+        tables = ", ".join(
+            table.name for table in schema.metadata.sorted_tables if table is not schema.revision
+        )
+        if self._used is not None:
+            with (
+                contextlib.suppress(psycopg.errors.UndefinedTable),
+                psycopg.connect(self._used, autocommit=True) as connection,
+            ):
+                found = connection.execute("SELECT version_num FROM danlu_revision").fetchone()
+                if found == (schema.REVISIONS[-1],):
+                    connection.execute(f"TRUNCATE {tables}")
+                    return self._used
+        self._used = self.empty()
+        return self._used
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,20 +20,47 @@ SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
 
 
-@pytest.fixture(params=[SQLITE, pytest.param(POSTGRESQL, marks=pytest.mark.postgres)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty database; `store.open()` opens records in it, as often as a test likes."""
+KINDS = [SQLITE, pytest.param(POSTGRESQL, marks=pytest.mark.postgres)]
+
+
+@pytest.fixture
+def swift_path(tmp_path: Path) -> Iterator[Path]:
+    """A directory in memory where there is one: what it holds need not outlive the test."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="danlu-", dir=memory) as name:
+        yield Path(name)
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, swift_path: Path) -> Iterator[Store]:
+    """A database without rows; `store.open()` opens records in it, as often as a test likes."""
     if request.param == SQLITE:
-        where: str | Path = tmp_path / "records.db"
+        where: str | Path = swift_path / "records.db"
+    else:
+        server: Server = request.getfixturevalue("postgres_server")
+        where = server.cleared()
+    made = Store(where, swift_path / "records.key", ManualClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=KINDS)
+def empty_store(request: pytest.FixtureRequest, swift_path: Path) -> Iterator[Store]:
+    """A database without tables."""
+    if request.param == SQLITE:
+        where: str | Path = swift_path / "records.db"
     else:
         server: Server = request.getfixturevalue("postgres_server")
         where = server.empty()
-    made = Store(where, tmp_path / "records.key", ManualClock())
+    made = Store(where, swift_path / "records.key", ManualClock())
     yield made
     made.close()
 
 
 @pytest.fixture
 def records(store: Store) -> Records:
-    """Open records in an empty database."""
+    """Open records in a database without rows."""
     return store.open()

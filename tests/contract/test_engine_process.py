@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import danlu.node
-from danlu.engines.process import ProcessEngine
+from danlu.engines.process import ProcessEngine, task
 from danlu.model.errors import EngineError
 from danlu.model.job import Access, Output, Parameter
 from danlu.model.reason import ReasonCode
@@ -284,7 +284,10 @@ def test_staging_begins_anew_after_its_agent_died(gate: Gate, gated: ProcessHous
 
 
 def test_agents_that_keep_dying_while_staging_end_the_task(
+    gate: Gate, gated: ProcessHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """(case 26)"""
+    monkeypatch.setattr(task, "REVIVE_AFTER_S", (0.0, 0.1, 0.1))
     upload(gate, "main.py", "print('ran', flush=True)\n")
     ref = start(gated, "", code=CODE, boot_file="main.py", command="")
     while (seen := see(gated, ref)).exit is None:
@@ -476,8 +479,6 @@ def test_an_agent_that_always_crashes_is_given_up(
     house: ProcessHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """(case 26)"""
-    from danlu.engines.process import task
-
     monkeypatch.setattr(task, "REVIVE_AFTER_S", (0.0, 0.1, 0.1))
     ref = new_ref()
     order = planned(house, ref, "print('ran')")

@@ -309,9 +309,9 @@ def test_an_interrupt_around_the_commit_leaves_one_whole_version(
     store.put("danlu", "a", b"old")
     real = Index.write
 
-    def write(self: Index, change: Callable[[object], object], publish: object = None) -> object:
+    def write(self: Index, change: Callable[[object], object], directory: Path) -> object:
         if committed:
-            real(self, change, publish)  # type: ignore[arg-type]  # passed on as it came
+            real(self, change, directory)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as interrupt:

@@ -27,6 +27,11 @@ WS = WORKSPACE.id
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture
+def store(empty_store: Store) -> Store:
+    return empty_store
+
+
 def where(store: Store) -> str:
     return str(store.where)
 
@@ -216,9 +221,9 @@ def test_no_frequent_query_walks_through_a_table(tmp_path: Path) -> None:
         JobQuery((Filter("created_at", "between", [1, 2]),)),
     ):
         shape, _ = listing._shape(query)
-        statements.append(records._listing._page(shape))
-        statements.append(records._listing._count(shape.filters))
-    statements.append(records._listing._events(None, (False, False)))
+        statements.append(listing.paging(made.dialect, shape))
+        statements.append(listing.counting(made.dialect, shape.filters))
+    statements.append(listing.telling(made.dialect, None, (False, False)))
     records.events(WS, records.live()[0].job.id, EventQuery())
 
     with contextlib.closing(database.connect(writing=False)) as connection:

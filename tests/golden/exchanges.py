@@ -29,16 +29,13 @@ KEPT_HEADERS = ("content-type", "x-language", "x-project-id", "x-sdk-content-sha
 VOLATILE = {
     "create_time": "<ms>",
     "start_time": "<ms>",
-    "duration": "<ms>",
     "start_at": "<s>",
     "end_at": "<s>",
     "time": "<instant>",
     "request_id": "<request>",
     "engine_version": "<version>",
-    "core_num": "<cores>",
-    "mem_size": "<gib>",
 }
-"""Fields whose values depend on the hour or on the machine."""
+"""Fields whose values depend on the hour or on the interpreter."""
 
 
 @contextmanager
@@ -128,7 +125,7 @@ def stable(value: Any, names: Names) -> Any:
     """A reply without what depends on the hour, the machine, or chance."""
     if isinstance(value, dict):
         return {
-            key: VOLATILE[key] if key in VOLATILE and item else _stable(key, item, names)
+            key: VOLATILE[key] if key in VOLATILE and item else _stable(key, item, value, names)
             for key, item in value.items()
         }
     if isinstance(value, list):
@@ -136,11 +133,13 @@ def stable(value: Any, names: Names) -> Any:
     return names.stable(value) if isinstance(value, str) else value
 
 
-def _stable(key: str, item: Any, names: Names) -> Any:
+def _stable(key: str, item: Any, beside: Any, names: Names) -> Any:
     if key == "node_count_metrics":
         return [["<ms>", count] for _, count in item]
-    if key in {"metrics", "memory"}:
+    if key == "value" and "metric" in beside:
         return "<measured>"
+    if key == "duration" and beside.get("start_time"):
+        return "<ms>"
     return stable(item, names)
 
 

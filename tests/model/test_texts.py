@@ -13,6 +13,7 @@ from danlu.model.reason import BLAME, ReasonCode
 from danlu.model.texts import MAX_VALUE_CHARS, TEXTS, text
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
+from danlu.model.texts.phrases import PARTS, PHRASES
 from danlu.model.texts.reasons import REASONS
 
 SOURCE = Path(danlu.__file__).parent
@@ -68,3 +69,46 @@ def test_every_error_in_the_source_has_its_text_and_its_values() -> None:
                 missing = _fields(ERRORS[key.value][0]) - given
                 wrong.append(f"{path.name}:{node.lineno} {key.value} lacks {missing}")
     assert wrong == []
+
+
+def test_a_cause_inside_an_event_is_told_in_the_readers_language() -> None:
+    told = {"because": "exit", "task": "worker-0", "exit_code": 3}
+    assert text("job-failed", "en", **told) == "failed: task worker-0 exited with code 3"
+    assert "退出码 3" in text("job-failed", "zh", **told)
+
+
+def _phrases_of(tree: ast.Module) -> set[str]:
+    """What the source hands to texts as a phrase; a value inside one is `{}`."""
+    found: set[str] = set()
+
+    def take(node: ast.expr) -> None:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "{}" for p in node.values)
+            found.add("".join(map(str, parts)))
+        elif isinstance(node, ast.IfExp):
+            take(node.body)
+            take(node.orelse)
+        elif isinstance(node, ast.Dict):
+            for value in node.values:
+                take(value)
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if keyword.arg in PARTS:
+                    take(keyword.value)
+    return found
+
+
+def test_every_phrase_in_the_source_has_its_chinese() -> None:
+    source = SOURCE.rglob("*.py")
+    used = {one for path in source for one in _phrases_of(ast.parse(path.read_text("utf-8")))}
+    assert len(used) > 40
+    assert sorted(used - PHRASES.keys() - {""}) == []
+
+
+def test_a_phrase_with_a_value_keeps_the_value() -> None:
+    said = text("field-value", "zh", field="x", value=0, expected="a number from 1 to 3")
+    assert "1 至 3 之间的数字" in said

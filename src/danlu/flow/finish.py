@@ -38,7 +38,7 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
         history = JobEvent(now, f"job-{reached}", params)
     else:
         level = Level.WARNING if event is Event.STOPPED else Level.ERROR
-        history = JobEvent(now, f"job-{reached}", {"because": reason.sentence()}, level)
+        history = JobEvent(now, f"job-{reached}", reason.told(), level)
     return Move(entry.key, event, now, events=(history,), reason=reason)
 
 

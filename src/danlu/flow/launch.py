@@ -48,5 +48,5 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
     except PlatformError as error:
         now = platform.clock.now()
         reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
-        event = JobEvent(now, "job-failed", {"because": reason.sentence()}, Level.ERROR)
+        event = JobEvent(now, "job-failed", reason.told(), Level.ERROR)
         board.send(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))

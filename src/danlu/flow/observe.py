@@ -80,8 +80,7 @@ def _move(
     elif event is Event.VANISHED and entry.attempt.state is not State.STOPPING:
         gone = next(i for i, look in enumerate(seen) if look.phase is Phase.ABSENT)
         reason = Reason(ReasonCode.TASK_LOST, {"task": f"worker-{gone}"})
-        because = {"because": reason.sentence()}
-        events = [*events, JobEvent(now, "job-lost", because, Level.ERROR)]
+        events = [*events, JobEvent(now, "job-lost", reason.told(), Level.ERROR)]
     return Move(entry.key, event, at, events=tuple(events), reason=reason, tasks=tuple(tasks))
 
 

@@ -64,11 +64,10 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
 def _begin(platform: Platform, board: Board, entry: Entry) -> None:
     now = platform.clock.now()
     reason = Reason(ReasonCode.STOPPED, {"user": entry.job.stopped_by})
-    because = reason.sentence()
     if entry.attempt.state in (State.QUEUED, State.PLACED):
-        event = JobEvent(now, "job-cancelled", {"because": because}, Level.WARNING)
+        event = JobEvent(now, "job-cancelled", reason.told(), Level.WARNING)
     else:
-        params: dict[str, str | int] = {"because": because, "grace_s": entry.job.spec.grace_s}
+        params = {**reason.told(), "grace_s": entry.job.spec.grace_s}
         event = JobEvent(now, "job-stopping", params, Level.WARNING)
     board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
 

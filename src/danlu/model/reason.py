@@ -70,6 +70,10 @@ class Reason:
         """Whose side the cause lies on."""
         return BLAME[self.code]
 
+    def told(self) -> dict[str, str | int]:
+        """Values for a text with a `because`: it becomes this reason's sentence."""
+        return {**self.params, "because": str(self.code)}
+
     def sentence(self, language: Language = "en") -> str:
         """The cause as one sentence."""
         return text(self.code, language, **self.params)

@@ -19,9 +19,9 @@ from danlu.model.reason import ReasonCode
 from danlu.model.script import World
 from danlu.node import ending, exits, identity, linux, places, shim, tree
 from danlu.node.collect import Collector
-from danlu.node.directory import TaskDirectory
+from danlu.node.directory import TaskDirectory, open_end
 from danlu.node.identity import Process
-from danlu.node.logs import Pump, open_log
+from danlu.node.logs import Pump
 from danlu.node.program import Program
 from danlu.node.shim import LOG_DRAIN_S, Handle
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
@@ -197,7 +197,7 @@ class Agent:
 
         tree.kill_all(left, TREE_LIMIT_S, between=reap)
         if self._log_source is not None:
-            Pump(self._log_source, open_log(self._directory.file(files.LOG))).drain(LOG_DRAIN_S)
+            Pump(self._log_source, open_end(self._directory.file(files.LOG))).drain(LOG_DRAIN_S)
         record = exits.lost(self._directory, problem)
         exits.explain(record, self._directory)
         self._publish_exit(record)

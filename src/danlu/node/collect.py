@@ -92,21 +92,20 @@ class Collector:
         return problem
 
     def _store(self, sync: OutputSync) -> None:
-        walk = sync.store_all()
-        count, total = sync.totals()
-        if walk.skipped:
+        found = sync.store_all()
+        if found.skipped:
             self._directory.note(
                 "output-skipped",
                 Level.WARNING,
                 name=sync.output.name,
-                count=walk.skipped,
-                example=walk.example,
+                count=found.skipped,
+                example=found.example,
             )
         self._directory.note(
             "output-stored",
             name=sync.output.name,
-            files=count,
-            size=size(total),
+            files=found.files,
+            size=size(found.size),
             url=str(sync.output.url),
         )
 

@@ -7,9 +7,11 @@ JSON object of sane size reads as absent.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,7 +40,7 @@ def now_ms() -> int:
 def read_json(path: str | Path, limit: int = LIMIT_BYTES) -> dict[str, Any] | None:
     """The JSON object in a file, or None if there is no such file or it holds something else."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_plain(path)
     except OSError:
         return None
     try:
@@ -51,13 +53,31 @@ def read_json(path: str | Path, limit: int = LIMIT_BYTES) -> dict[str, Any] | No
     return value if isinstance(value, dict) else None
 
 
+def open_plain(path: str | Path) -> int:
+    """Open a plain file for reading. OSError for anything else: a task may put a pipe or a link
+    under any name here, and nobody is to wait at the one or follow the other.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    return descriptor
+
+
+def open_end(path: str | Path) -> int:
+    """Open a file for writing at its end, and make it if it is not there."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    return os.open(path, flags, 0o600)
+
+
 def publish_json(
     directory: str | Path, name: str, value: Mapping[str, Any], *, durable: bool = True
 ) -> None:
     """Make a whole file appear at once, and (if `durable`) stay after a power cut."""
     temporary = f"{directory}/{name}.tmp"
     # Not truncated before it is written: it may hold the space that `reserve` set aside.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(temporary, flags, 0o600)
     try:
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
@@ -162,9 +182,8 @@ class TaskDirectory:
     def append(self, name: str, value: Mapping[str, Any]) -> None:
         """Add a line to a growing file. Lost if the disk is full: no line is worth the task."""
         line = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         with suppress(OSError):
-            descriptor = os.open(self.file(name), flags, 0o600)
+            descriptor = open_end(self.file(name))
             try:
                 os.write(descriptor, line)
             finally:

@@ -27,12 +27,6 @@ def open_pipe() -> tuple[int, int]:
     return read, write
 
 
-def open_log(path: str) -> int:
-    """The log, to be written at its end."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-    return os.open(path, flags, 0o600)
-
-
 class Pump:
     """Moves what a pipe holds to the end of a log."""
 

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from danlu.model.script import Layout, World
 from danlu.node import tree
-from danlu.node.directory import TaskDirectory
+from danlu.node.directory import TaskDirectory, open_end
 from danlu.node.fetch import Check
-from danlu.node.logs import open_log
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -110,7 +109,7 @@ class _Run:
         self._check = check
 
     def __call__(self, command: Sequence[str]) -> None:
-        log = open_log(self._log)
+        log = open_end(self._log)
         try:
             before = os.fstat(log).st_size
             process = subprocess.Popen(

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from danlu.model.reason import ReasonCode
 from danlu.node import ending, exits, identity, linux, program, tree
-from danlu.node.directory import TaskDirectory, now_ms
-from danlu.node.logs import Pump, open_log, open_pipe
+from danlu.node.directory import TaskDirectory, now_ms, open_end
+from danlu.node.logs import Pump, open_pipe
 from danlu.node.oom import OomWatch
 from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
@@ -156,12 +156,12 @@ class Shim:
         order = json.loads(b"".join(parts))
         self._directory = TaskDirectory(*order["directory"])
         self._point_errors()
-        self._pump = Pump(self.source, open_log(self._directory.file(files.LOG)))
+        self._pump = Pump(self.source, open_end(self._directory.file(files.LOG)))
         return Program(*order["program"])
 
     def _point_errors(self) -> None:
         """Let crash reports of this process go where the agent's go."""
-        errors = open_log(self._directory.file(files.AGENT_ERRORS))
+        errors = open_end(self._directory.file(files.AGENT_ERRORS))
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         os.close(errors)

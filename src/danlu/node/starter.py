@@ -22,6 +22,7 @@ from typing import Any
 from danlu.model.codec import from_json, to_json
 from danlu.model.script import Layout, TaskPlan, world
 from danlu.node import agent, identity, linux, shim
+from danlu.node.directory import open_end
 from danlu.node.store import WARM
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan, ProcessIdentity
@@ -146,8 +147,7 @@ def be_agent(directory: str, ready: shim.Handle | None = None) -> None:
     """Be the agent of `directory`; does not return."""
     code = shim.CRASH_EXIT
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        errors = os.open(f"{directory}/{files.AGENT_ERRORS}", flags, 0o600)
+        errors = open_end(f"{directory}/{files.AGENT_ERRORS}")
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         os.close(errors)

@@ -44,9 +44,9 @@ class Stored:
             if path.is_file() and not path.is_symlink():
                 self.note(output, str(path.relative_to(root)), state_of(path.stat()))
 
-    def names(self, output: int) -> dict[str, int]:
-        """The stored files of an output, with their sizes."""
-        return {name: state[0] for (index, name), state in self._states.items() if index == output}
+    def forget(self, output: int, name: str) -> None:
+        """A file is not stored after all."""
+        self._states.pop((output, name), None)
 
 
 def _read(path: str) -> Iterator[tuple[int, str, State]]:

@@ -94,6 +94,16 @@ class Walk:
         self.example = self.example or name
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What an output holds at the end, all of it stored; and what was passed over."""
+
+    files: int
+    size: int
+    skipped: int
+    example: str
+
+
 class OutputSync:
     """Keeps one output stored. Looks are made by one thread at a time."""
 
@@ -128,30 +138,28 @@ class OutputSync:
             with suppress(*PROBLEMS):
                 self._put(found.name, last=False)
 
-    def store_all(self) -> Walk:
-        """Store everything that is not yet stored in its last state, and check that it is there.
+    def store_all(self) -> Summary:
+        """Store everything that is not yet stored in its last state, and check that all is there.
 
         Raises one of PROBLEMS. May be called again.
         """
         walk = Walk(self.root, strict=True)
-        each(
-            (
-                found.name
-                for found in walk.files()
-                if self._stored.state(self._index, found.name) != found.state
-            ),
-            lambda name: self._put(name, last=True),
-        )
-        missing = self._target.settle(self._stored.names(self._index))
+        sizes: dict[str, int] = {}
+
+        def unstored() -> Iterator[str]:
+            for found in walk.files():
+                sizes[found.name] = found.state[0]
+                if self._stored.state(self._index, found.name) != found.state:
+                    yield found.name
+
+        each(unstored(), lambda name: self._put(name, last=True))
+        missing = self._target.settle(sizes)
         if missing:
+            for name in missing:
+                self._stored.forget(self._index, name)
             shown = ", ".join(missing[:3])
             raise OSError(0, f"{len(missing)} file(s) did not arrive, {shown} among them")
-        return walk
-
-    def totals(self) -> tuple[int, int]:
-        """The number and size of what is stored of this output."""
-        sizes = self._stored.names(self._index)
-        return len(sizes), sum(sizes.values())
+        return Summary(len(sizes), sum(sizes.values()), walk.skipped, walk.example)
 
     def _put(self, name: str, *, last: bool) -> None:
         state = self._target.put(self.root / name, name, last=last)

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
 from danlu.model.texts import text
+from danlu.node.directory import open_plain
 from danlu.ports.engine import Exit, Note, Sample
 from danlu.ports.task_directory import ProcessIdentity
 
@@ -61,9 +62,14 @@ class Lines(Generic[T]):
         return self._items
 
     def _more(self) -> bytes:
-        with self._path.open("rb") as stream:
-            stream.seek(self._offset)
-            return stream.read(READ_BYTES)
+        try:
+            descriptor = open_plain(self._path)
+        except OSError:
+            return b""
+        try:
+            return os.pread(descriptor, READ_BYTES, self._offset)
+        finally:
+            os.close(descriptor)
 
     def _line(self, line: bytes) -> T | None:
         if len(line) > LINE_BYTES:

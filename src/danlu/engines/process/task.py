@@ -13,7 +13,7 @@ from danlu.engines.process import reading
 from danlu.engines.process.reading import Lines
 from danlu.model.reason import ReasonCode
 from danlu.node import identity
-from danlu.node.directory import TaskDirectory, now_ms, read_json
+from danlu.node.directory import TaskDirectory, now_ms, open_plain, read_json
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Exit, LogChunk, Note, Phase, Ref, Sample, Seen
 from danlu.ports.task_directory import ProcessIdentity
@@ -113,13 +113,13 @@ class Task:
         since = max(0, since)
         data = b""
         size = 0
-        try:
-            with (self.path / files.LOG).open("rb") as log:
-                size = log.seek(0, 2)
-                log.seek(since)
-                data = log.read(min(limit, max(0, size - since)))
-        except OSError:
-            pass
+        with suppress(OSError):
+            log = open_plain(self.path / files.LOG)
+            try:
+                size = os.fstat(log).st_size
+                data = os.pread(log, max(0, min(limit, size - since)), since)
+            finally:
+                os.close(log)
         drained = since + len(data) >= size
         return LogChunk(since, data, ended=self._exit is not None and drained)
 
@@ -192,7 +192,10 @@ class Task:
     def _given_up(self) -> Seen:
         said = ""
         with suppress(OSError):
-            said = (self.path / files.AGENT_ERRORS).read_text("utf-8", "replace")[-2000:]
+            errors = open_plain(self.path / files.AGENT_ERRORS)
+            size = os.fstat(errors).st_size
+            said = os.pread(errors, 2000, max(0, size - 2000)).decode("utf-8", "replace")
+            os.close(errors)
         last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
         self._exit = self._exit or _lost()
         detail = {"detail": f"agents end at once ({last})", "path": str(self.path / files.WORK)}

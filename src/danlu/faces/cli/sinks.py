@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from danlu.faces.cli.session import Session
 
-HARMFUL = re.compile(r"\x1b(?!\[[0-9;:]{0,64}m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+HARMFUL = r"\x1b(?!\[[0-9;:]{0,64}m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 """Control characters but for tab, line feed, carriage return and colours (SGR)."""
-UNFINISHED = re.compile(r"\x1b(?:\[[0-9;:]{0,64})?\Z")
+UNFINISHED = r"\x1b(?:\[[0-9;:]{0,64})?\Z"
 LINE_BYTES = 1 << 20
 
 TYPE_CHECKING = False
@@ -63,11 +63,11 @@ class Safe:
 
     def _show(self, text: str, *, last: bool) -> None:
         text = self._held + text
-        held = None if last else UNFINISHED.search(text)
+        held = None if last else re.search(UNFINISHED, text)
         self._held = held[0] if held else ""
         text = text[: len(text) - len(self._held)]
         if text:
-            self._out.write(HARMFUL.sub(_escape, text))
+            self._out.write(harmless(text))
             self._out.flush()
             self._column_0 = text.endswith("\n")
 
@@ -157,12 +157,17 @@ def found_lines(session: Session, task: str, offset: int, pattern: re.Pattern[by
             text = line.decode("utf-8", "replace")
             session.put_json({"event": "line", "task": task, "offset": at, "text": text})
         elif session.terminal.out_tty:
-            session.put(HARMFUL.sub(_escape, line.decode("utf-8", "replace")))
+            session.put(harmless(line.decode("utf-8", "replace")))
         else:
             session.terminal.raw(line + b"\n")
         session.terminal.out.flush()
 
     return Found(put, pattern, offset)
+
+
+def harmless(text: str) -> str:
+    """`text` for a terminal: everything that could move its cursor or change its state escaped."""
+    return re.sub(HARMFUL, _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

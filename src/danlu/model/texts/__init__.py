@@ -28,10 +28,20 @@ def text(key: str, language: Language = "en", /, **params: object) -> str:
 
     Values are shortened and their control characters escaped, so that a message can be
     printed to a terminal or a log whatever a request held. A value that is missing shows as `?`.
+    A `because` that is a reason's key becomes that reason's sentence, from the same values.
     """
     english, chinese = TEXTS[key]
+    because = params.get("because")
+    if isinstance(because, str) and because in REASONS and because != key:
+        params["because"] = text(because, language, **{**params, "because": "?"})
     template = chinese if language == "zh" else english
-    return template.format_map(_Shown((name, _shown(value)) for name, value in params.items()))
+    shown = {name: _shown(value) for name, value in params.items()}
+    if language == "zh":
+        from danlu.model.texts import phrases
+
+        for name in phrases.PARTS & shown.keys():
+            shown[name] = phrases.chinese(shown[name])
+    return template.format_map(_Shown(shown))
 
 
 class _Shown(dict[str, str]):

@@ -2,8 +2,9 @@
 
 ```
 root/<bucket>/index.db          SQLite: key -> blob, size, digests, metadata
-root/<bucket>/incoming/<id>     content that is being written, or whose index row is not sure
 root/<bucket>/blobs/<x>/<id>    content; <id> is random, <x> its first digit
+root/<bucket>/incoming/<id>     a second name of content that no row is known to name yet
+root/<bucket>/reserve           space kept back, so that deleting works on a full disk
 ```
 
 No part of a key ever becomes part of a path. A blob is written once and never changed, so a

@@ -1,8 +1,11 @@
 """Content in files. A blob's name is random, its bytes are written once and never change.
 
-Writing leaves a trail that a crash cannot break: `incoming/<id>` exists from the first byte
-until the index row is committed, and the writer holds a lock on it. A leftover whose lock is
-free belongs to nobody, and the index says whether its blob counts.
+A blob counts only when an index row names it. Until that is committed there is also a marker,
+`incoming/<id>`, a second name of the same file, and the writer holds a lock on it. A marker whose
+lock is free was left by a crash, and the index says whether its blob counts.
+
+The name in `blobs/` is made before the content is written: one fsync of the file then carries
+both to disk, and the fsync of the directory behind it finds nothing left to do.
 """
 
 from __future__ import annotations
@@ -79,6 +82,7 @@ class Blobs:
             os.link(other, self.marker(blob))
             incoming = Incoming(self, blob)
             try:
+                os.link(other, self.path(blob))
                 yield incoming
             finally:
                 incoming.settle()
@@ -119,6 +123,12 @@ class Blobs:
         descriptor = os.open(self.marker(blob), flags, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
+            try:
+                os.link(self.marker(blob), self.path(blob))
+            except OSError as problem:
+                if problem.errno not in _NO_LINKS:
+                    raise
+                self.marker(blob).rename(self.path(blob))
         except BaseException:
             os.close(descriptor)
             _unlink(self.marker(blob))
@@ -127,11 +137,10 @@ class Blobs:
 
 
 class Incoming:
-    """Content that is on disk but not yet in the index."""
+    """Content that no index row names yet."""
 
     def __init__(self, blobs: Blobs, blob: str) -> None:
         self._blobs = blobs
-        self._published = False
         self._certain = True
         self._kept = False
         self.blob = blob
@@ -139,20 +148,10 @@ class Incoming:
         self.md5 = b""
         self.sha256 = b""
 
-    def publish(self) -> Path:
-        """Put the content where readers look for it. Raises OSError.
-
-        Returns the directory that has to be synced before an index row may name the content.
-        """
-        path = self._blobs.path(self.blob)
-        self._published = True
-        try:
-            os.link(self._blobs.marker(self.blob), path)
-        except OSError as problem:
-            if problem.errno not in _NO_LINKS:
-                raise
-            self._blobs.marker(self.blob).rename(path)
-        return path.parent
+    @property
+    def directory(self) -> Path:
+        """What has to be synced before an index row may name the content."""
+        return self._blobs.path(self.blob).parent
 
     def risk(self) -> None:
         """From here until `keep` or `discard` nobody knows whether a row names the content."""
@@ -171,9 +170,7 @@ class Incoming:
 
         While nobody knows whether the row was committed, both stay for the sweep.
         """
-        if not self._certain:
-            return
-        if self._kept or not self._published or self._blobs.remove(self.blob):
+        if self._certain and (self._kept or self._blobs.remove(self.blob)):
             _unlink(self._blobs.marker(self.blob))
 
 

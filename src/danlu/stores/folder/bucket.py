@@ -1,6 +1,6 @@
 """One bucket: its index and its blobs, and the order in which the two change.
 
-put:     content to disk -> its name in blobs/ to disk -> index row -> old content removed
+put:     content and its name to disk -> index row -> old content removed
 delete:  index row -> content removed
 A crash in between leaves the old or the new version; what is left over is swept later.
 """
@@ -20,7 +20,7 @@ from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.ports.objects import Listing, ObjectInfo
 from danlu.stores.folder import listing
 from danlu.stores.folder.blobs import Blobs, Incoming
-from danlu.stores.folder.failures import damaged, from_os, of_disk
+from danlu.stores.folder.failures import damaged, from_os
 from danlu.stores.folder.index import Connection, Index, alive
 from danlu.stores.folder.reserve import BATCH, Reserve
 
@@ -284,13 +284,9 @@ class Bucket:
             _bury(connection, blobs)
             return blobs
 
-        def publish() -> Path:
-            with of_disk(self._directory):
-                return incoming.publish()
-
         incoming.risk()
         try:
-            replaced = self._index.write(change, publish)
+            replaced = self._index.write(change, incoming.directory)
         except (Refused, Missing):
             incoming.discard()
             raise

@@ -75,17 +75,14 @@ class Index:
         with self._translated(), self._connection() as connection:
             return run(connection)
 
-    def write(
-        self, change: Callable[[Connection], T], publish: Callable[[], Path] | None = None
-    ) -> T:
-        """Run `change` in a transaction, durable when this returns.
+    def write(self, change: Callable[[Connection], T], directory: Path | None = None) -> T:
+        """Run `change` in a transaction, durable when this returns; `directory` is synced before.
 
-        `publish` is run before, and the directory that it returns is made durable. A
-        PlatformError raised by either (`change` must not have written yet) concerns this change
-        alone and reaches only its caller. Refused and Missing mean that nothing was stored;
-        after any other error that is not certain.
+        A PlatformError raised by `change` (which then must not have written yet) concerns this
+        change alone and reaches only its caller. Refused and Missing mean that nothing was
+        stored; after any other error that is not certain.
         """
-        waiting = _Change(change, publish)
+        waiting = _Change(change, directory)
         self._queue.append(waiting)
         try:
             with self._turn:
@@ -122,7 +119,7 @@ class Index:
 
     def _commit(self, group: list[_Change[Any]]) -> None:
         with of_disk(self._path.parent):
-            for directory in {waiting.prepare() for waiting in group}:
+            for directory in {waiting.directory for waiting in group}:
                 if directory is not None:
                     sync_directory(directory)
         with self._translated(), self._connection() as connection:
@@ -189,28 +186,16 @@ class Index:
 class _Change(Generic[T]):
     """One waiting change and what came of it."""
 
-    __slots__ = ("_change", "_error", "_publish", "_value", "done")
+    __slots__ = ("_change", "_error", "_value", "directory", "done")
 
-    def __init__(
-        self, change: Callable[[Connection], T], publish: Callable[[], Path] | None
-    ) -> None:
+    def __init__(self, change: Callable[[Connection], T], directory: Path | None) -> None:
         self._change = change
-        self._publish = publish
         self._value: list[T] = []
         self._error: PlatformError | None = None
+        self.directory = directory
         self.done = False
 
-    def prepare(self) -> Path | None:
-        """Publish. The directory that must be durable before the change is."""
-        try:
-            return self._publish() if self._publish else None
-        except PlatformError as problem:
-            self._error = problem
-            return None
-
     def run(self, connection: Connection) -> None:
-        if self._error is not None:
-            return
         try:
             self._value = [self._change(connection)]
         except PlatformError as problem:

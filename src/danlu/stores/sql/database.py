@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from sqlalchemy import ClauseElement, ColumnElement, Dialect, Table, insert
+from sqlalchemy import ClauseElement, Dialect, Table, insert
 from sqlalchemy import Connection as CoreConnection
 
 from danlu.model.errors import Invalid, PlatformError
@@ -61,10 +61,10 @@ class Statement:
 
 
 class Statements:
-    """Clauses compiled for one database, each when it is first used."""
+    """Clauses compiled for one kind of database, each when it is first used."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
+        self.dialect = dialect
         self._made: dict[ClauseElement, Statement] = {}
         self._inserts: dict[tuple[ClauseElement, int], str] = {}
 
@@ -72,7 +72,7 @@ class Statements:
         made = self._made.get(clause)
         if made is None:
             # Two threads may both compile it; the later one wins, to no harm.
-            made = self._made[clause] = Statement(clause, self._dialect)
+            made = self._made[clause] = Statement(clause, self.dialect)
         return made
 
     def insert(self, table: Table, columns: Sequence[str], rows: int, suffix: str = "") -> str:
@@ -81,7 +81,7 @@ class Statements:
         if made is None:
             row = dict.fromkeys(columns)
             clause = insert(table).inline().values([row] * rows)
-            made = str(clause.compile(dialect=self._dialect)) + suffix
+            made = str(clause.compile(dialect=self.dialect)) + suffix
             self._inserts[(table, rows)] = made
         return made
 
@@ -94,12 +94,8 @@ class Database(Protocol):
         """For people: the file, or the address without its password."""
 
     @property
-    def dialect(self) -> Dialect:
-        """How Core's clauses are spelt."""
-
-    @property
     def statements(self) -> Statements:
-        """Clauses compiled for this database."""
+        """Clauses compiled for this kind of database."""
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -125,9 +121,6 @@ class Database(Protocol):
 
     def numbered(self, connection: Connection, sql: str, rows: Sequence[Row]) -> list[int]:
         """Run an INSERT into `jobs`; the sequence numbers given, in the order of `rows`."""
-
-    def contains(self, column: ColumnElement[str], part: ColumnElement[str]) -> ColumnElement[bool]:
-        """Whether `part` stands anywhere in `column`, letter by letter, without wildcards."""
 
     def revision(self, connection: Connection) -> str | None:
         """The schema's revision; None where there is no table of ours. Refused for a stranger's."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Dialect,
     Select,
     and_,
     bindparam,
@@ -35,6 +36,9 @@ from danlu.stores.sql.wishes import is_job
 
 MOST_VALUES = 200
 """Filters and their values, all together."""
+
+SHAPES = 256
+"""Compiled queries that are kept."""
 
 _jobs, _attempts = schema.jobs.c, schema.attempts.c
 
@@ -80,23 +84,20 @@ class Listing:
     """Answers `jobs` and `events`."""
 
     def __init__(self, database: Database, reads: Reads) -> None:
-        self._database = database
+        self._dialect = database.statements.dialect
         self._reads = reads
-        self._count = functools.lru_cache(256)(self._compile_count)
-        self._page = functools.lru_cache(256)(self._compile_page)
-        self._events = functools.lru_cache(64)(self._compile_events)
 
     def jobs(self, workspace: str, query: JobQuery, now: int) -> Page:
         """A page, and how many jobs there are in all."""
         shape, values = _shape(query)
         values["workspace"] = words(workspace, "workspace")
-        total = self._reads.run(self._count(shape.filters), values)[0][0]
+        total = self._reads.run(counting(self._dialect, shape.filters), values)[0][0]
         values["now"] = now
         values["start"] = whole(query.offset, "offset", 0)
         values["most"] = whole(query.limit, "limit", 0)
         if query.limit == 0 or query.offset >= total:
             return Page((), total)
-        found = self._reads.run(self._page(shape), values)
+        found = self._reads.run(paging(self._dialect, shape), values)
         return Page(rows.views(found), total)
 
     def events(self, workspace: str, job_id: str, query: EventQuery) -> list[JobEvent]:
@@ -114,78 +115,90 @@ class Listing:
             "most": LARGEST if query.limit is None else whole(query.limit, "limit", 0),
         }
         wanted = len(levels) if query.levels else None
-        statement = self._events(wanted, (query.since is not None, query.until is not None))
+        statement = telling(
+            self._dialect, wanted, (query.since is not None, query.until is not None)
+        )
         found = self._reads.run(statement, values)
         if not found and not self._reads.rows(_THERE, **names):
             raise Missing("job-missing", job=job_id)
         return [rows.event(row) for row in found]
 
-    def _compile_count(self, filters: tuple[tuple[str, str, int], ...]) -> Statement:
-        chosen = self._choose(select(func.count()), filters, "")
-        return Statement(chosen, self._database.dialect)
-
-    def _compile_page(self, shape: Shape) -> Statement:
-        """The page's numbers first, from an index where there is one; then only its jobs."""
-        order = ORDERS[shape.sort_by]
-        page = self._choose(select(_jobs.sequence.label("number")), shape.filters, shape.sort_by)
-        few = any(key in FEW and operator == "in" for key, operator, _ in shape.filters)
-        by = unindexed(order) if few and shape.sort_by == "created_at" else order
-        page = page.order_by(*_sorted(by, descending=shape.descending))
-        chosen = page.limit(bindparam("most")).offset(bindparam("start")).subquery("page")
-        clause = (
-            whole_job()
-            .where(_jobs.sequence.in_(select(chosen.c.number)))
-            .order_by(*_sorted(order, descending=shape.descending), schema.tasks.c.index)
-        )
-        return Statement(clause, self._database.dialect)
-
-    def _choose(
-        self, chosen: Select[Any], filters: tuple[tuple[str, str, int], ...], sort_by: str
-    ) -> Select[Any]:
-        chosen = chosen.select_from(schema.jobs)
-        if sort_by == "duration":
-            chosen = chosen.join(schema.attempts, _is_latest())
-        conditions = [self._condition(index, *one) for index, one in enumerate(filters)]
-        return chosen.where(
-            _jobs.workspace == bindparam("workspace"), schema.NOT_DELETED, *conditions
-        )
-
-    def _condition(self, index: int, key: str, operator: str, count: int) -> ColumnElement[bool]:
-        column = KEYS[key][0]
-        binds: list[ColumnElement[Any]] = [
-            bindparam(f"filter_{index}_{i}", type_=column.type) for i in range(count)
-        ]
-        match operator:
-            case "in":
-                return column.in_(binds) if binds else false()
-            case "not":
-                return column.not_in(binds) if binds else true()
-            case "like":
-                parts = [self._database.contains(column, bind) for bind in binds]
-                return or_(false(), *parts)
-            case _:
-                return and_(column >= binds[0], column <= binds[1])
-
-    def _compile_events(self, levels: int | None, bounds: tuple[bool, bool]) -> Statement:
-        events = schema.events.c
-        clause = (
-            select(events.sequence, events.at, events.level, events.key, events.task, events.params)
-            .join(schema.jobs, events.job_id == _jobs.id)
-            .where(is_job(), events.sequence > bindparam("after"))
-        )
-        if levels is not None:
-            binds: list[ColumnElement[str]] = [bindparam(f"level_{i}") for i in range(levels)]
-            clause = clause.where(events.level.in_(binds) if binds else false())
-        since, until = bounds
-        if since:
-            clause = clause.where(events.at >= bindparam("since"))
-        if until:
-            clause = clause.where(events.at <= bindparam("until"))
-        clause = clause.order_by(events.sequence).limit(bindparam("most"))
-        return Statement(clause, self._database.dialect)
-
 
 _THERE = select(_jobs.sequence).where(is_job())
+
+Conditions = tuple[tuple[str, str, int], ...]
+
+
+@functools.lru_cache(SHAPES)
+def counting(dialect: Dialect, filters: Conditions) -> Statement:
+    """How many jobs there are."""
+    return Statement(_choose(select(func.count()), filters, "", dialect), dialect)
+
+
+@functools.lru_cache(SHAPES)
+def paging(dialect: Dialect, shape: Shape) -> Statement:
+    """The page's numbers first, from an index where there is one; then only its jobs."""
+    order = ORDERS[shape.sort_by]
+    few = any(key in FEW and operator == "in" for key, operator, _ in shape.filters)
+    by = unindexed(order) if few and shape.sort_by == "created_at" else order
+    page = _choose(select(_jobs.sequence.label("number")), shape.filters, shape.sort_by, dialect)
+    page = page.order_by(*_sorted(by, descending=shape.descending))
+    chosen = page.limit(bindparam("most")).offset(bindparam("start")).subquery("page")
+    clause = (
+        whole_job()
+        .where(_jobs.sequence.in_(select(chosen.c.number)))
+        .order_by(*_sorted(order, descending=shape.descending), schema.tasks.c.index)
+    )
+    return Statement(clause, dialect)
+
+
+@functools.lru_cache(SHAPES)
+def telling(dialect: Dialect, levels: int | None, bounds: tuple[bool, bool]) -> Statement:
+    """A job's events, of some levels, and bounded by instants on either side."""
+    events = schema.events.c
+    clause = (
+        select(events.sequence, events.at, events.level, events.key, events.task, events.params)
+        .join(schema.jobs, events.job_id == _jobs.id)
+        .where(is_job(), events.sequence > bindparam("after"))
+    )
+    if levels is not None:
+        binds: list[ColumnElement[str]] = [bindparam(f"level_{i}") for i in range(levels)]
+        clause = clause.where(events.level.in_(binds) if binds else false())
+    since, until = bounds
+    if since:
+        clause = clause.where(events.at >= bindparam("since"))
+    if until:
+        clause = clause.where(events.at <= bindparam("until"))
+    return Statement(clause.order_by(events.sequence).limit(bindparam("most")), dialect)
+
+
+def _choose(
+    chosen: Select[Any], filters: Conditions, sort_by: str, dialect: Dialect
+) -> Select[Any]:
+    chosen = chosen.select_from(schema.jobs)
+    if sort_by == "duration":
+        chosen = chosen.join(schema.attempts, _is_latest())
+    conditions = [_condition(index, one, dialect) for index, one in enumerate(filters)]
+    return chosen.where(_jobs.workspace == bindparam("workspace"), schema.NOT_DELETED, *conditions)
+
+
+def _condition(index: int, one: tuple[str, str, int], dialect: Dialect) -> ColumnElement[bool]:
+    key, operator, count = one
+    column = KEYS[key][0]
+    binds: list[ColumnElement[Any]] = [
+        bindparam(f"filter_{index}_{i}", type_=column.type) for i in range(count)
+    ]
+    match operator:
+        case "in":
+            return column.in_(binds) if binds else false()
+        case "not":
+            return column.not_in(binds) if binds else true()
+        case "like":
+            # LIKE would know wildcards, and take A for a on one database and not on the other.
+            position = {"sqlite": func.instr, "postgresql": func.strpos}[dialect.name]
+            return or_(false(), *(position(column, bind) > 0 for bind in binds))
+        case _:
+            return and_(column >= binds[0], column <= binds[1])
 
 
 def _is_latest() -> ColumnElement[bool]:

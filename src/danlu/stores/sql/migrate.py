@@ -66,7 +66,7 @@ def _create(database: Database) -> str:
         database.begin(connection)
         found = database.revision(connection)
         if found is None:
-            for statement in schema.creation(database.dialect):
+            for statement in schema.creation(database.statements.dialect):
                 connection.execute(statement)
             found = schema.REVISIONS[-1]
         database.finish(connection)

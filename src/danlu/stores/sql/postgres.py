@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection as CoreConnection
-from sqlalchemy import Dialect, create_engine, event, func
+from sqlalchemy import create_engine, event
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.pool import NullPool
-from sqlalchemy.sql.elements import ColumnElement
 
 from danlu.model.errors import Invalid, Refused, Unavailable
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
@@ -35,6 +34,8 @@ PASSING = ("08", "53", "55", "57")
 class Postgres:
     """A database of a PostgreSQL server, named by a URL that libpq understands."""
 
+    statements = Statements(PGDialect_psycopg(paramstyle="format"))  # type: ignore[no-untyped-call]  # SQLAlchemy left it untyped
+
     def __init__(self, url: str) -> None:
         try:
             import psycopg
@@ -46,8 +47,6 @@ class Postgres:
         self._url = url
         self.errors: tuple[type[Exception], ...] = (psycopg.Error, OverflowError)
         self.name = _shown(url)
-        self.dialect: Dialect = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]  # SQLAlchemy left it untyped
-        self.statements = Statements(self.dialect)
 
     def connect(self, *, writing: bool) -> Connection:
         """A new session. It commits nothing that `finish` does not commit."""
@@ -104,10 +103,6 @@ class Postgres:
         cursor = connection.execute(f"{sql} RETURNING id, sequence", values)
         given: dict[str, int] = dict(cursor.fetchall())
         return [given[row[0]] for row in rows]
-
-    def contains(self, column: ColumnElement[str], part: ColumnElement[str]) -> ColumnElement[bool]:
-        """`strpos`; LIKE would know wildcards."""
-        return func.strpos(column, part) > 0
 
     def revision(self, connection: Connection) -> str | None:
         """Read from the first schema of the search path that holds our tables."""

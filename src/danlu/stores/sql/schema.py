@@ -7,6 +7,7 @@ compare by their bytes on both databases.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 from sqlalchemy import (
@@ -269,7 +270,8 @@ FOR EACH ROW WHEN (NEW.number > 1) EXECUTE FUNCTION attempts_moved()""",
 """A final attempt stays as it is; a job's copy of the state follows its latest attempt."""
 
 
-def creation(dialect: Dialect) -> list[str]:
+@functools.cache
+def creation(dialect: Dialect) -> tuple[str, ...]:
     """The statements that make a whole new database of the newest revision."""
     made = []
     for table in metadata.sorted_tables:
@@ -277,4 +279,4 @@ def creation(dialect: Dialect) -> list[str]:
         indexes = sorted(table.indexes, key=lambda index: str(index.name))
         made.extend(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes)
     stamp = f"INSERT INTO danlu_revision (version_num) VALUES ('{REVISIONS[-1]}')"  # noqa: S608  # our own constant
-    return [*made, *TRIGGERS[dialect.name], stamp]
+    return (*made, *TRIGGERS[dialect.name], stamp)

@@ -32,7 +32,8 @@ INSERTS: dict[Table, tuple[Sequence[str], str]] = {
     ),
     schema.signatures: (
         ("digest", "expires_at"),
-        " ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at",
+        " ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at"
+        " WHERE excluded.expires_at > signatures.expires_at",
     ),
     **{
         table: (tuple(table.c.keys()), IF_NEW)

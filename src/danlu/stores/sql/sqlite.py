@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import Connection as CoreConnection
-from sqlalchemy import Dialect, create_engine, event, func
+from sqlalchemy import create_engine, event
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.pool import NullPool
-from sqlalchemy.sql.elements import ColumnElement
 
 from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
@@ -34,12 +33,11 @@ class Sqlite:
     """A database file, made with mode 0600 where it does not exist."""
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, OverflowError)
+    statements = Statements(SQLiteDialect_pysqlite())
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = str(path)
-        self.dialect: Dialect = SQLiteDialect_pysqlite()
-        self.statements = Statements(self.dialect)
 
     def connect(self, *, writing: bool) -> Connection:
         """Open the file; one thread at a time may use the connection."""
@@ -106,10 +104,6 @@ class Sqlite:
         cursor = connection.execute(sql, [value for row in rows for value in row])
         last = cast("sqlite3.Cursor", cursor).lastrowid or 0
         return list(range(last - len(rows) + 1, last + 1))
-
-    def contains(self, column: ColumnElement[str], part: ColumnElement[str]) -> ColumnElement[bool]:
-        """`instr`; LIKE would know wildcards and take A for a."""
-        return func.instr(column, part) > 0
 
     def revision(self, connection: Connection) -> str | None:
         """Read from the file; one that holds tables of somebody else is refused."""

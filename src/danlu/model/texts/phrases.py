@@ -1,0 +1,145 @@
+"""Parts of sentences that code hands to a text (what was expected, what to do), in Chinese.
+
+The key is the English phrase itself; `{}` stands for a value. `tests/model/test_texts.py` finds
+every phrase in the source that is missing here.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+PHRASES: dict[str, str] = {
+    # what was found
+    "a '.' or '..' part": "“.”或“..”部分",
+    "a NUL character": "NUL 字符",
+    "a string with a NUL character": "含 NUL 字符的字符串",
+    "half a surrogate pair, which is not valid Unicode": "半个代理对，不是合法的 Unicode",
+    "half of a surrogate pair": "半个代理对",
+    "other characters than letters, digits, '_' and '-'": "字母、数字、“_”和“-”以外的字符",
+    "what a channel's name may not hold": "通道名称不允许的字符",
+    "what no variable name may hold": "变量名不允许的字符",
+    "white space or '='": "空白字符或“=”",
+    "null": "null",
+    # what was expected
+    "UTC milliseconds since 1970, or a time such as 2026-01-31T23:59:59Z": (
+        "1970 年以来的 UTC 毫秒数，或形如 2026-01-31T23:59:59Z 的时间"
+    ),
+    "a .py file (use algorithm.command for anything else)": (
+        ".py 文件（其他程序请使用 algorithm.command）"
+    ),
+    "a URL such as postgresql://user@host:5432/danlu": "形如 postgresql://user@host:5432/danlu 的 URL",
+    "a boolean": "布尔值",
+    "a list": "列表",
+    "a name that does not begin with MA_ or DANLU_, which the platform sets": (
+        "不以 MA_ 或 DANLU_ 开头的名称（由平台设置）"
+    ),
+    "a number": "数字",
+    "a number from {} to {}": "{} 至 {} 之间的数字",
+    "a string": "字符串",
+    "a string without one": "不含该字符的字符串",
+    "a table with cpus and memory_gib": "含 cpus 和 memory_gib 的表",
+    "a text": "文本",
+    "a whole number": "整数",
+    "a whole number from {} to {}": "{} 至 {} 之间的整数",
+    "an absolute path below {} or {}, without '..'": "{} 或 {} 之下的绝对路径，不含“..”",
+    "an object": "对象",
+    "left out when algorithm.command is given: a job runs one or the other": (
+        "在提供 algorithm.command 时省略：作业只能运行其一"
+    ),
+    "left out, or the same as spec.auto_stop ({} s)": "省略，或与 spec.auto_stop（{} 秒）相同",
+    "no node is up": "没有在线节点",
+    "one of {}": "{} 之一",
+    'tables of the settings file: [flavors."id"]': '设置文件中的表：[flavors."id"]',
+    "the digest of what was sent, which is {}": "所发送内容的摘要，即 {}",
+    "the largest node has {}": "最大的节点有 {}",
+    "true or false": "true 或 false",
+    "two values, low and high": "两个值：下限和上限",
+    "two values, the least and the greatest": "两个值：最小值和最大值",
+    # units
+    "bytes": "字节",
+    "characters": "字符",
+    # what to do
+    "TLS needs certificate and key": "TLS 需要同时提供证书和私钥",
+    "a boot file is looked for in the code directory": "启动文件须位于代码目录中",
+    "a program can be given no longer argument; put it into a file and pass that as an input": (
+        "程序无法接收更长的参数；请写入文件并作为输入传入"
+    ),
+    "a program can be given no longer variable; put it into a file": (
+        "程序无法接收更长的变量；请写入文件"
+    ),
+    "a program cannot be given more; put values into a file and pass it as an input": (
+        "程序无法接收更多内容；请写入文件并作为输入传入"
+    ),
+    "an object key cannot be longer": "对象键不能更长",
+    "ask in several requests": "请分多次请求",
+    "every channel has a name": "每个通道都要有名称",
+    "every parameter has a name": "每个参数都要有名称",
+    "give algorithm.code_dir with algorithm.boot_file, or algorithm.command": (
+        "请提供 algorithm.code_dir 与 algorithm.boot_file，或 algorithm.command"
+    ),
+    "give at least one value": "请至少提供一个值",
+    "give it 1 to 64 characters": "请提供 1 至 64 个字符",
+    "give the user's password": "请提供该用户的密码",
+    "it holds the job's name": "其中包含作业名称",
+    "it is what this call changes": "该接口要修改的正是此项",
+    "it says what the job runs": "其中说明作业运行什么",
+    "jobs run in an environment of this server; leave it out for the default": (
+        "作业在本服务器的环境中运行；省略即使用默认环境"
+    ),
+    "join them into fewer directories": "请合并为更少的目录",
+    "keep long values in an object of their own": "请将较长的值放入单独的对象",
+    "no program can be given one; remove it": "程序无法接收该字符；请将其移除",
+    "put settings into a file in the code directory": "请将设置写入代码目录中的文件",
+    "put the steps into a script in the code directory": "请将各步骤写入代码目录中的脚本",
+    "put them into a file in the code directory": "请将其写入代码目录中的文件",
+    "remove it": "请将其移除",
+    "remove some": "请移除一些",
+    "say after how many hours the job is stopped": "请说明多少小时后停止作业",
+    "say where the data lies": "请说明数据所在位置",
+    "say who signs in": "请说明由谁登录",
+    'send ["password"]': '请发送 ["password"]',
+    "send an empty string for no value": "没有值时请发送空字符串",
+    "send auth.identity with methods and password": "请发送含 methods 和 password 的 auth.identity",
+    "send both times or none": "请同时发送两个时间，或都不发送",
+    "send fewer": "请减少数量",
+    "send fewer parameters": "请减少参数",
+    "send terminate": "请发送 terminate",
+    "send valid UTF-8": "请发送合法的 UTF-8",
+    "shorten it": "请缩短",
+    "the script is given --name=value; put '=' into the value only": (
+        "脚本得到的是 --name=value；“=”只能出现在值中"
+    ),
+    "use letters, digits and '_', not beginning with a digit": (
+        "请使用字母、数字和“_”，且不以数字开头"
+    ),
+    "use letters, digits, '_' (and '-' or '.' unless access_method is env)": (
+        "请使用字母、数字、“_”（access_method 不为 env 时还可用“-”或“.”）"
+    ),
+    "use only those": "请只使用这些字符",
+    "write the path without it": "请去掉该部分",
+}
+
+PARTS = frozenset({"remedy", "expected", "found", "unit", "lacks"})
+"""The values of a text that are phrases."""
+
+
+def chinese(phrase: str) -> str:
+    """`phrase` in Chinese; as it is where there is no translation (a name, say)."""
+    exact = PHRASES.get(phrase)
+    if exact is not None:
+        return exact
+    for pattern, said in _patterns():
+        match = pattern.fullmatch(phrase)
+        if match is not None:
+            return said.format(*match.groups())
+    return phrase
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(re.escape(phrase).replace(r"\{\}", "(.+?)"), re.DOTALL), said)
+        for phrase, said in PHRASES.items()
+        if "{}" in phrase
+    ]
