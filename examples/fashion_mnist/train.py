@@ -29,6 +29,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+# On a machine that others use too, threads that spin while they wait cost several times the CPU
+# time and take longer. OpenMP reads this once, when it is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -238,6 +242,19 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*.pt"), reverse=True)
 
 
+class Stop:
+    """The signal that asked for an end, or 0. Asked for at any time, kept between two steps."""
+
+    def __init__(self) -> None:
+        self.signal = 0
+        signal.signal(signal.SIGTERM, self.note)
+        signal.signal(signal.SIGINT, self.note)
+
+    def note(self, number: int, _frame: FrameType | None) -> None:
+        # Only a note: the step in progress ends first, so that what is saved is whole.
+        self.signal = number
+
+
 class Training:
     """Everything that a checkpoint holds."""
 
@@ -252,7 +269,6 @@ class Training:
         self.scaler = torch.amp.GradScaler("cuda", enabled=device.type == "cuda")
         self.step = 0
         self.history: list[dict[str, float]] = []
-        self.stop_signal = 0
 
     def save(self) -> None:
         state = {
@@ -299,10 +315,6 @@ class Training:
         if self.device.type == "cuda" and state["cuda_rng"]:
             torch.cuda.set_rng_state_all([one.cpu() for one in state["cuda_rng"]])
 
-    def on_signal(self, number: int, _frame: FrameType | None) -> None:
-        # Only a note: the step in progress ends first, so that what is saved is whole.
-        self.stop_signal = number
-
 
 # ---------------------------------------------------------------- the loop
 
@@ -315,7 +327,7 @@ def learning_rate(step: int, steps: int, highest: float) -> float:
     return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
 
 
-def train_epoch(training: Training, loader: Any, steps: int) -> float | None:
+def train_epoch(training: Training, loader: Any, steps: int, stop: Stop) -> float | None:
     """The mean loss of the epoch, or nothing if the training is to stop here."""
     device, model = training.device, training.model
     model.train()
@@ -335,7 +347,7 @@ def train_epoch(training: Training, loader: Any, steps: int) -> float | None:
         training.step += 1
         total += loss.detach() * len(targets)
         count += len(targets)
-        if training.stop_signal or training.step == training.options.max_steps:
+        if stop.signal or training.step == training.options.max_steps:
             return None
     return float(total / max(count, 1))
 
@@ -350,7 +362,7 @@ def accuracy(model: nn.Module, batches: Batches, device: torch.device) -> float:
     return right / len(batches)
 
 
-def train(training: Training, images: Images, test: Batches) -> None:
+def train(training: Training, images: Images, test: Batches, stop: Stop) -> None:
     options, device = training.options, training.device
     order = Order(len(images.labels), options.batch_size, options.seed)
     workers = options.workers
@@ -362,11 +374,11 @@ def train(training: Training, images: Images, test: Batches) -> None:
     while training.step < steps:
         order.epoch, order.skip = divmod(training.step, len(order))
         began = time.monotonic()
-        loss = train_epoch(training, loader, steps)
+        loss = train_epoch(training, loader, steps, stop)
         if loss is None:
             training.save()
             print(f"stopped after step {training.step} of {steps}; run it again to go on")
-            sys.exit(128 + training.stop_signal if training.stop_signal else 0)
+            sys.exit(128 + stop.signal if stop.signal else 0)
         score = accuracy(training.model, test, device)
         training.history.append({"loss": round(loss, 4), "test_accuracy": round(score, 4)})
         training.save()
@@ -378,6 +390,7 @@ def train(training: Training, images: Images, test: Batches) -> None:
 
 def main() -> None:
     options = parse_arguments()
+    stop = Stop()
     began = time.monotonic()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a job's log is watched
     options.output.mkdir(parents=True, exist_ok=True)
@@ -406,9 +419,7 @@ def main() -> None:
     }
     training = Training(options, facts, device)
     training.resume()
-    signal.signal(signal.SIGTERM, training.on_signal)
-    signal.signal(signal.SIGINT, training.on_signal)
-    train(training, images, test)
+    train(training, images, test, stop)
 
     score = accuracy(training.model, test, device)
     weights = {key: value.cpu() for key, value in training.model.state_dict().items()}

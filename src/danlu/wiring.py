@@ -26,6 +26,7 @@ from danlu.ports.records import Records
 from danlu.settings import Settings
 
 if TYPE_CHECKING:
+    from danlu.node.gpu import Inventory
     from danlu.ports.objects import ObjectStore
 
 ADMIN = "admin"
@@ -199,6 +200,13 @@ def default_environment(settings: Settings) -> Path:
         return Path(settings.default_environment)
     own = settings.data / "environments" / "default"
     return own if (own / "bin" / "python").exists() else Path(sys.prefix)
+
+
+def gpu_inventory() -> Inventory:
+    """The GPUs that tasks of this machine would get, or why there are none."""
+    from danlu.node.gpu import probe
+
+    return probe()
 
 
 def environment_of(settings: Settings, choice: EngineChoice) -> Path:

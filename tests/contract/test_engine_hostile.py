@@ -27,7 +27,7 @@ from tests.contract.engines import (
     until,
     whole_log,
 )
-from tests.contract.test_engine_process import (
+from tests.contract.tasks import (
     FOREVER,
     agent_of,
     keys,
@@ -349,3 +349,44 @@ def test_a_log_that_never_pauses_does_not_hold_up_the_end(house: ProcessHouse) -
     assert time.monotonic() - began < HANG_S
     size = (house.directory(ref) / files.LOG).stat().st_size
     assert house.engine.logs(ref, size).ended
+
+
+SPOILS = """
+    import os, pathlib, sys, time
+    here = pathlib.Path(os.environ["DANLU_STOP_FILE"]).parent
+    for name in ("notes.jsonl", "samples.jsonl", "notice.json", "done.json", "stored.jsonl"):
+        path = here / name
+        path.unlink(missing_ok=True)
+        {what}
+    print("spoilt", flush=True)
+    time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "os.mkfifo(path)",
+        "path.symlink_to('/dev/zero')",
+        "path.mkdir()",
+        "path.write_bytes(os.urandom(100_000))",
+        'path.write_text(\'{"at": 1e400, "key": "no-such-text"}\\n\' * 1000)',
+        "path.write_text('[' * 200_000)",
+    ],
+)
+def test_a_program_that_spoils_its_directory_harms_nobody_else(
+    house: ProcessHouse, what: str
+) -> None:
+    """It has the rights of the user it runs as; the server must not wait, fail or follow."""
+    ref = start(house, SPOILS.format(what=what))
+    said(house, ref, b"spoilt")
+    other = start(house, "print('fine')")
+    finish(house, other)
+    for _ in range(3):
+        house.engine.observe([ref, other])
+        house.engine.stats([ref])
+        house.engine.logs(ref, 0)
+    house.engine.stop(ref, 0.1)
+    house.engine.remove(ref)
+    assert see(house, ref).phase is Phase.ABSENT
+    assert whole_log(house, other) == b"fine\n"

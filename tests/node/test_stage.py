@@ -371,9 +371,11 @@ def test_requirements_need_an_interpreter(site: Site) -> None:
 def test_an_installation_ends_when_the_task_is_to_be_stopped(site: Site) -> None:
     source = site.root / "endless"
     source.mkdir()
-    (source / "setup.py").write_text("import time\nwhile True: time.sleep(1)\n")
-    changes = requirements(site, f"--no-index\n--no-build-isolation\n{source}\n")
-    looks = iter(range(60))
+    backend = 'requires = []\nbuild-backend = "endless"\nbackend-path = ["."]\n'
+    (source / "pyproject.toml").write_text(f"[build-system]\n{backend}")
+    (source / "endless.py").write_text("import time\nwhile True: time.sleep(1)\n")
+    changes = requirements(site, f"--no-index\n{source}\n")
+    looks = iter(range(80))
     with pytest.raises(StopIteration):
         site.stage(check=lambda: next(looks), **changes)
     assert not [p for p in tree.descendants({os.getpid()}) if "endless" in _command(p.pid)]

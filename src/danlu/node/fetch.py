@@ -149,7 +149,7 @@ class Fetcher:
 def executable(mode: str) -> bool:
     """Whether the metadata `mode` (octal, as `755` or `100755`) has an execute bit."""
     with suppress(ValueError):
-        return len(mode) <= 12 and int(mode, 8) & 0o111 != 0
+        return len(mode) <= 12 and mode.isalnum() and int(mode, 8) & 0o111 != 0
     return False
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-KILLED_WITHIN_S = 3.0
-LOOK_EVERY_S = 1.0
+KILLED_WITHIN_S = 5.0
+LOOK_EVERY_S = 2.0
 FAILED_WITHIN_S = 30.0
 """A program whose worker was killed notices later, when it asks the worker for something."""
 
@@ -35,9 +35,9 @@ def _own_events() -> Path | None:
 
 def _count_in(path: Path) -> int | None:
     with suppress(OSError, ValueError):
-        for line in path.read_bytes().splitlines():
-            if line.startswith(b"oom_kill "):
-                return int(line.split()[1])
+        # Between line ends, so that neither the first nor another line is taken for it.
+        _, found, rest = b"\n".join((b"", path.read_bytes())).partition(b"\noom_kill ")
+        return int(rest.split(maxsplit=1)[0]) if found else None
     return None
 
 
@@ -54,7 +54,7 @@ class OomWatch:
         self._rose_at: float | None = None
 
     def look_again(self) -> None:
-        """Take notice of the count, if the last time was a second ago."""
+        """Take notice of the count, if the last time was a while ago."""
         if self._monotonic() - self._looked_at >= LOOK_EVERY_S:
             self._look()
 

@@ -46,21 +46,23 @@ class Tree:
 
     def __init__(self, root: int) -> None:
         self._root = root
-        self._strangers: set[int] = set()
+        self._strangers: set[str] = set()
+        """Names in /proc that are of no interest, those that are no pids included."""
 
     def look(self) -> dict[int, Process]:
         """The processes below the root now, by pid."""
-        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 -- hot
-        self._strangers &= pids
+        names = set(os.listdir("/proc"))  # noqa: PTH208 -- once a second and task
+        self._strangers &= names
         seen = {
             process.pid: process
-            for pid in pids - self._strangers
-            if (process := identity.read(pid)) is not None
+            for name in names - self._strangers
+            if name.isdigit() and (process := identity.read(int(name))) is not None
         }
         below: dict[int, bool] = {self._root: True}
         for process in seen.values():
             self._decide(process, seen, below)
-        self._strangers.update(pid for pid in seen if not below[pid])
+        self._strangers.update(str(pid) for pid in seen if not below[pid])
+        self._strangers.update(name for name in names - self._strangers if not name.isdigit())
         return {pid: seen[pid] for pid in seen if below[pid] and pid != self._root}
 
     def _decide(self, process: Process, seen: dict[int, Process], below: dict[int, bool]) -> None:

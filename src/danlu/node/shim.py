@@ -19,7 +19,7 @@ from danlu.model.reason import ReasonCode
 from danlu.node import ending, exits, identity, linux, program, tree
 from danlu.node.directory import TaskDirectory, now_ms, open_end
 from danlu.node.logs import Pump, open_pipe
-from danlu.node.oom import OomWatch
+from danlu.node.oom import LOOK_EVERY_S, OomWatch
 from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.ports import task_directory as files
@@ -29,7 +29,6 @@ LEFTOVER_GRACE_S = 2.0
 """What the program leaves running has this long to end by itself."""
 KILL_LIMIT_S = 10.0
 LOG_DRAIN_S = 1.0
-LOOK_EVERY_S = 1.0
 CRASH_EXIT = 70
 
 

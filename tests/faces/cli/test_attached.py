@@ -14,6 +14,7 @@ import pytest
 
 from danlu.faces.cli import local
 from tests.faces.cli.house import HANG_S, House, Typed, opened, until
+from tests.faces.cli.scripted import Scripted, reply
 
 COUNT = """\
 import os, time
@@ -215,3 +216,53 @@ def test_stop_and_remove(house: House) -> None:
     assert house.run("show", job).returncode == 4
     live = house.good("run", "-d", house.script("import time; time.sleep(600)")).strip()
     assert house.json("rm", "--stop", "--yes", live) == {"id": live, "deleted": True}
+
+
+ANSWER = {
+    "id": "1a2b3c4d-0000-4000-8000-000000000000", "name": "slow", "state": "queued",
+    "node_count": 1, "exit": None, "outputs": [],
+}  # fmt: skip
+
+
+def slowly_submitting(tmp_path: Path, server: Scripted) -> subprocess.Popen[bytes]:
+    house = House(tmp_path / "data", tmp_path)
+    keys = {"DANLU_ACCESS_KEY": "A", "DANLU_SECRET_KEY": "S", "DANLU_SERVER": server.api}
+    house.env |= keys
+    return house.start("run", "--no-code", "--", "true")
+
+
+PROJECTS = reply(b'{"projects": [{"id": "p"}]}')
+
+
+def test_ctrl_c_while_submitting_still_names_the_job(tmp_path: Path) -> None:
+    """(case 80) The answer is awaited, because it says what was made."""
+    with (
+        Scripted([[PROJECTS], [1.0, reply(json.dumps(ANSWER).encode(), "201 Created")]]) as server,
+        slowly_submitting(tmp_path, server) as process,
+    ):
+        until(lambda: len(server.requests) == 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=HANG_S)
+    assert process.returncode == 130
+    assert b"danlu logs -f 1a2b3c4d" in err
+
+
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
+    with (
+        Scripted([[PROJECTS], [1.0, reply(b"{}")]]) as server,
+        slowly_submitting(tmp_path, server) as process,
+    ):
+        until(lambda: len(server.requests) == 2)
+        process.send_signal(signal.SIGINT)
+        until(lambda: signal_is_default(process.pid))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=HANG_S)
+    assert process.returncode == -signal.SIGINT
+
+
+def signal_is_default(pid: int) -> bool:
+    """Whether SIGINT is no longer caught by a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return not int(line.split()[1], 16) >> (signal.SIGINT - 1) & 1
+    return False

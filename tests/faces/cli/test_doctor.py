@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from danlu.faces.cli import checks, probe
-from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined
+from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus
 from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.probe import Torch
 from danlu.faces.cli.texts import fill
@@ -89,10 +89,24 @@ def test_a_card_without_a_driver_is_noticed(tmp_path: Path) -> None:
     assert (check.level, check.params["count"]) == (FAIL, 1)
 
 
-def test_gpus_are_counted_by_model(tmp_path: Path) -> None:
-    for number, model in enumerate(("Tesla V100", "Tesla V100", "Tesla T4")):
-        write(tmp_path, f"proc/driver/nvidia/gpus/{number}/information", f"Model: \t\t {model}\n")
-    assert said(checks.gpus(look(tmp_path))) == "2 × Tesla V100, 1 × Tesla T4"
+@pytest.mark.parametrize(
+    ("driver", "gpus", "level", "words"),
+    [
+        (True, Gpus(("Tesla V100", "Tesla T4", "Tesla V100")), OK, "2 × Tesla V100, 1 × Tesla T4"),
+        (True, Gpus(("Tesla V100",), 1), FAIL, "1 × Tesla V100; 1 more do not answer"),
+        (True, Gpus(reason="NVML is gone"), FAIL, "NVML is gone"),
+        (False, Gpus(reason="no driver"), OK, "jobs run on CPUs"),
+    ],
+)
+def test_gpus_that_tasks_would_get(
+    tmp_path: Path, *, driver: bool, gpus: Gpus, level: str, words: str
+) -> None:
+    """(cases 53 and 57)"""
+    if driver:
+        write(tmp_path, "proc/driver/nvidia/version", OPEN)
+    check = checks.gpus(look(tmp_path)._replace(gpus=gpus))
+    assert check.level == level
+    assert words in said(check)
 
 
 def test_memory_is_the_cgroups_where_that_has_less(tmp_path: Path) -> None:

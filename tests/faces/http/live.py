@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,9 @@ from danlu.engines.memory import MemoryEngine
 from danlu.engines.memory_script import Script
 from danlu.faces.http.listen import listen, url
 from danlu.faces.http.serve import Listener, listener
-from danlu.model.identity import AccessKey, Secret, User, Workspace
+from danlu.flow.stop import want_stop
+from danlu.model.errors import Missing, Refused
+from danlu.model.identity import AccessKey, Caller, Secret, User, Workspace
 from danlu.wiring import Running, hash_password, open_platform
 from tests.faces.http import signing
 
@@ -122,6 +124,21 @@ class Live:
                 return job
             time.sleep(0.02)
         raise AssertionError(f"{job_id} did not become {states}")
+
+    def clear(self) -> None:
+        """End every job that lives, whatever it thinks of SIGTERM."""
+        running = self.running
+        caller = Caller(running.admin.user, running.workspace)
+        ends = time.monotonic() + PATIENCE_S
+        while entries := running.board.entries():
+            assert time.monotonic() < ends, [entry.job.spec.name for entry in entries]
+            for entry in entries:
+                with suppress(Missing, Refused):
+                    want_stop(running.platform, running.board, caller, entry.job.id, lambda: None)
+                for ref in entry.refs:
+                    self.engine.stop(ref, 0)
+            running.loop.wake()
+            time.sleep(0.01)
 
     def another(self, name: str = "bob", password: str = "") -> tuple[Workspace, tuple[str, str]]:
         """A user of a project of their own, and their key."""

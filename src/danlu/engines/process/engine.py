@@ -23,7 +23,7 @@ from pathlib import Path
 
 from danlu.engines.process import ending, port
 from danlu.engines.process.bell import Bell
-from danlu.engines.process.machine import Machine, node_name
+from danlu.engines.process.machine import Machine, check_kernel, node_name
 from danlu.engines.process.starter import Starter
 from danlu.engines.process.task import ABSENT, Task
 from danlu.model.codec import to_json
@@ -72,6 +72,7 @@ class ProcessEngine:
         sync_interval_s: float = 5.0,
         packages: str = "",
     ) -> None:
+        check_kernel()
         self._root = root.absolute()
         self._tasks_root = self._root / "tasks"
         self._trash = self._root / "trash"
@@ -211,9 +212,8 @@ class ProcessEngine:
     def _load(self, name: str) -> Task | None:
         """The task in the directory `name`, whatever its token; read once."""
         task = self._tasks.get(name)
-        path = self._tasks_root / name
         if task is not None:
-            if os.path.lexists(path):
+            if os.path.lexists(f"{self._tasks_root}/{name}"):
                 return task
             self._tasks.pop(name, None)
             return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 
 GPUS_EVERY_S = 60.0
@@ -32,6 +33,16 @@ def memory_bytes(root: Path = Path("/")) -> int:
 def node_name() -> str:
     """The machine's name, as events show it."""
     return platform.node().partition(".")[0] or "localhost"
+
+
+def check_kernel() -> None:
+    """EngineError where the kernel cannot name processes for good (or a sandbox forbids it)."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        raise EngineError(
+            "kernel-too-old", release=platform.release(), detail=error.strerror
+        ) from error
 
 
 class Machine:

@@ -39,7 +39,7 @@ class Lines(Generic[T]):
     """A growing file of JSON lines, read on from where the last reading ended."""
 
     def __init__(self, path: Path, parse: Callable[[dict[str, Any]], T | None], most: int) -> None:
-        self._path = path
+        self._path = str(path)
         self._parse = parse
         self._most = most
         self._offset = 0

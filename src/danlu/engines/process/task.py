@@ -36,6 +36,7 @@ class Task:
     ) -> None:
         self.ref = ref
         self.path = path
+        self._directory = str(path)
         self.port = port
         """The gang's rendezvous port."""
         self.handed_over = False
@@ -55,10 +56,15 @@ class Task:
 
     def agent(self) -> ProcessIdentity | None:
         """The agent in charge, or None if there is none alive."""
-        if not identity.alive(self._agent):
-            data = read_json(self.path / files.AGENT) or {}
-            self._agent = reading.identity_of(data.get("agent"))
+        if identity.alive(self._agent):
+            return self._agent
+        data = read_json(self._file(files.AGENT)) or {}
+        self._agent = reading.identity_of(data.get("agent"))
         return self._agent if identity.alive(self._agent) else None
+
+    def _file(self, name: str) -> str:
+        # Paths as text: this is asked for every task in every turn.
+        return f"{self._directory}/{name}"
 
     def begin(self) -> None:
         """Start an agent, whatever there is: the directory says what it has to do."""
@@ -92,10 +98,10 @@ class Task:
         """What can be seen of the task now. Starts another agent if the one before has died."""
         if self._final is not None:
             return self._final
-        done = read_json(self.path / files.DONE)
+        done = read_json(self._file(files.DONE))
         self._read_exit()
         if self._started_at is None:
-            task = read_json(self.path / files.TASK) or {}
+            task = read_json(self._file(files.TASK)) or {}
             at = task.get("started_at")
             self._started_at = at if isinstance(at, int) else None
         if done is not None:
@@ -114,7 +120,7 @@ class Task:
         data = b""
         size = 0
         with suppress(OSError):
-            log = open_plain(self.path / files.LOG)
+            log = open_plain(self._file(files.LOG))
             try:
                 size = os.fstat(log).st_size
                 data = os.pread(log, max(0, min(limit, size - since)), since)
@@ -141,7 +147,7 @@ class Task:
 
     def _read_exit(self) -> None:
         if self._exit is None:
-            data = read_json(self.path / files.EXIT)
+            data = read_json(self._file(files.EXIT))
             self._exit = reading.exit_of(data) if data is not None else None
 
     def _phase(self) -> Phase:

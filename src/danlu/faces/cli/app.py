@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,6 +23,11 @@ from danlu.faces.cli.table import (
 from danlu.faces.cli.terminal import width
 from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.options import OPTIONS
+
+if TYPE_CHECKING:
+    _Kind = click.ParamType[int, Any]
+else:  # older releases of click have no such brackets
+    _Kind = click.ParamType
 
 COLUMNS = 80
 """Help is laid out for this many columns everywhere, so that it can be packaged."""
@@ -103,7 +108,7 @@ def _wide(c: str) -> bool:
     return bool(c) and not c.isascii() and width(c) == 2
 
 
-class Number(click.ParamType["int", Any]):
+class Number(_Kind):
     """A whole number within bounds."""
 
     name = "number"

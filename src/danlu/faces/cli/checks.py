@@ -46,6 +46,14 @@ class Check(NamedTuple):
     params: dict[str, Any]
 
 
+class Gpus(NamedTuple):
+    """The models that tasks would get, how many more do not answer, and why there are none."""
+
+    models: tuple[str, ...] = ()
+    unreachable: int = 0
+    reason: str = ""
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -55,6 +63,7 @@ class Examined(NamedTuple):
     torch: Torch
     host: str
     port: int
+    gpus: Gpus = Gpus()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -138,12 +147,17 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def gpus(examined: Examined) -> Check:
-    """The GPUs that the driver has."""
-    models = examined.machine.gpus()
-    if not models:
-        return Check("gpus", OK, "gpus.none", {})
-    counted = [f"{models.count(model)} × {model}" for model in dict.fromkeys(models)]
-    return Check("gpus", OK, "plain", {"found": ", ".join(counted)})
+    """The GPUs that tasks would get."""
+    found = examined.gpus
+    counted = [f"{found.models.count(model)} × {model}" for model in dict.fromkeys(found.models)]
+    params = {"found": ", ".join(counted) or "-", "count": found.unreachable}
+    if found.unreachable:
+        return Check("gpus", FAIL, "gpus.unreachable", params)
+    if counted:
+        return Check("gpus", OK, "plain", params)
+    if examined.machine.driver():
+        return Check("gpus", FAIL, "gpus.lost", {"reason": found.reason})
+    return Check("gpus", OK, "gpus.none", {})
 
 
 def cpus(examined: Examined) -> Check:

@@ -29,9 +29,11 @@ TOKEN = "X-Client-Token"  # noqa: S105 - the name of a header
 
 
 class Endpoint:
-    """Where a server is and who we are there. `data` is set for a server of this machine."""
+    """Where a server is and who we are there. `ca` and `pin` are files (see `Connection`); `data`
+    is set for a server of this machine.
+    """
 
-    __slots__ = ("access_key", "api", "ca", "data", "project_id", "secret_key")
+    __slots__ = ("access_key", "api", "ca", "data", "pin", "project_id", "secret_key")
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class Endpoint:
         secret_key: str,
         *,
         ca: str = "",
+        pin: str = "",
         data: str = "",
     ) -> None:
         self.api = api
@@ -48,6 +51,7 @@ class Endpoint:
         self.access_key = access_key
         self.secret_key = secret_key
         self.ca = ca
+        self.pin = pin
         self.data = data
 
 
@@ -262,7 +266,9 @@ def connection(endpoint: Endpoint) -> Connection:
         host, port = authority, "443" if scheme == "https" else "80"
     if scheme not in ("http", "https") or not host or not (port.isascii() and port.isdigit()):
         raise Failure(2, "bad-address", api=endpoint.api)
-    return Connection(host.strip("[]"), int(port), tls=scheme == "https", ca=endpoint.ca)
+    return Connection(
+        host.strip("[]"), int(port), tls=scheme == "https", ca=endpoint.ca, pin=endpoint.pin
+    )
 
 
 def base_path(api: str) -> str:

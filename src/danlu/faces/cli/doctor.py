@@ -19,8 +19,19 @@ def doctor(session: Session) -> int:
     """Run every check; the exit status is 1 if one fails."""
     loaded = settings.load(Path(session.data)).settings
     python = wiring.default_environment(loaded) / "bin" / "python"
+    inventory = wiring.gpu_inventory()
     examined = checks.Examined(
-        Machine(), Path(session.data), python, probe.ask(python), loaded.host, loaded.port
+        Machine(),
+        Path(session.data),
+        python,
+        probe.ask(python),
+        loaded.host,
+        loaded.port,
+        checks.Gpus(
+            tuple(gpu.model for gpu in inventory.gpus),
+            len(inventory.unreachable),
+            inventory.reason("zh" if session.language == "zh" else "en"),
+        ),
     )
     found = list(checks.every(examined))
     rows = [

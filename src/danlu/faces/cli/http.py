@@ -47,13 +47,21 @@ class Garbled(HttpError):
 
 
 class Connection:
-    """One connection to one server; opened when needed, kept while it can be."""
+    """One connection to one server; opened when needed, kept while it can be.
 
-    def __init__(self, host: str, port: int, *, tls: bool = False, ca: str = "") -> None:
+    With `tls` the certificate has to be valid for the host under the system's authorities, or
+    under those of the file `ca`. With `pin`, a file, it has to be that file's first one, whatever
+    name it bears.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, tls: bool = False, ca: str = "", pin: str = ""
+    ) -> None:
         self.host = host
         self.port = port
         self._tls = tls
         self._ca = ca
+        self._pin = pin
         self._socket: socket.socket | None = None
         self._buffer = bytearray()
         self._response: Response | None = None
@@ -111,7 +119,9 @@ class Connection:
             raise Unreachable(_words(error)) from error
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _keep_alive(opened)
-        self._socket = _secured(opened, self.host, self._ca) if self._tls else opened
+        if self._tls:
+            opened = _secured(opened, self.host, self._ca, self._pin)
+        self._socket = opened
 
     def _exchange(
         self, method: str, head: bytes, body: bytes | Writer, timeout_s: float
@@ -386,20 +396,40 @@ def _keep_alive(opened: socket.socket) -> None:
             opened.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _secured(opened: socket.socket, host: str, ca: str) -> socket.socket:
+def _secured(opened: socket.socket, host: str, ca: str, pin: str) -> socket.socket:
     import ssl
 
     try:
         context = ssl.create_default_context(cafile=ca or None)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        return context.wrap_socket(opened, server_hostname=host)
-    except OSError as error:
+        expected = _first_certificate(pin) if pin else b""
+        if pin:
+            # The very certificate is known, so neither its name nor its issuer has to prove it.
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        opened = context.wrap_socket(opened, server_hostname=host)
+        shown = opened.getpeercert(binary_form=True)
+    except (OSError, ValueError) as error:
         opened.close()
         raise Unreachable(_words(error)) from error
+    if pin and shown != expected:
+        opened.close()
+        raise Unreachable("the server shows another certificate than its own")
+    return opened
+
+
+def _first_certificate(path: str) -> bytes:
+    import ssl
+
+    with open(path, encoding="ascii") as file:
+        head, end, _ = file.read(1 << 20).partition("-----END CERTIFICATE-----")
+    return ssl.PEM_cert_to_DER_cert(head[head.find("-----BEGIN") :] + end)
 
 
 def _words(error: BaseException) -> str:
     number = getattr(error, "errno", None)
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if hasattr(error, "library"):  # TLS: its error numbers are not the system's
+        return str(getattr(error, "verify_message", None) or error)
     return os.strerror(number) if isinstance(number, int) and number > 0 else str(error)

@@ -39,7 +39,7 @@ def endpoint(ready: dict[str, Any], data: str) -> Endpoint:
     """How to reach the server that wrote `ready`."""
     api, project_id, access_key, secret_key = (ready[field] for field in FIELDS)
     return Endpoint(
-        api, project_id, access_key, secret_key, ca=str(ready.get("ca") or ""), data=data
+        api, project_id, access_key, secret_key, pin=str(ready.get("ca") or ""), data=data
     )
 
 

@@ -48,15 +48,6 @@ class Machine:
         found = re.search(r"Kernel Module\D*?\s(?:for \S+\s+)?(\d+\.\d+(?:\.\d+)?)", text)
         return found[1] if found else None
 
-    def gpus(self) -> list[str]:
-        """Models of the GPUs that the driver has."""
-        models = []
-        for path in sorted(self._root.glob("proc/driver/nvidia/gpus/*/information")):
-            text = path.read_text("utf-8", "replace")
-            found = re.search(r"^Model:\s*(.+)$", text, re.MULTILINE)
-            models.append(found[1].strip() if found else "?")
-        return models
-
     def nvidia_devices(self) -> int:
         """How many NVIDIA display devices are on the bus, driver or not."""
         count = 0

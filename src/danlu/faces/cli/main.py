@@ -38,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return click_main(words, run, language_of(flag_of(words), os.environ))
     except BrokenPipeError:
         return _pipe_closed()
+    except KeyboardInterrupt:
+        return 130
 
 
 def run(command: Command, common: dict[str, Any], values: dict[str, Any]) -> int:

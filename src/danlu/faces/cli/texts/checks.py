@@ -89,6 +89,14 @@ CHECKS: dict[str, tuple[str, str]] = {
         "driver {driver}; torch could not be asked",
         "驱动 {driver}；无法查询 torch",
     ),
+    "gpus.lost": (
+        "the driver is there, but no GPU answers: {reason}",
+        "驱动已加载，但没有可用的 GPU：{reason}",
+    ),
+    "gpus.unreachable": (
+        "{found}; {count} more do not answer: look at dmesg and nvidia-smi, reset or reseat them",
+        "{found}；另有 {count} 个没有响应：请检查 dmesg 和 nvidia-smi，并重置或重新插拔",
+    ),
     "gpus.none": ("none; jobs run on CPUs", "无；作业将在 CPU 上运行"),
     "cpus.found": ("{usable} usable of {all}", "共 {all} 个，可用 {usable} 个"),
     "memory.found": ("{total}, {free} available", "共 {total}，可用 {free}"),

@@ -137,7 +137,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "show": ("Show everything about a job.", "显示作业的全部信息。"),
     "logs": ("Print a job's log.", "输出作业日志。"),
-    "logs.follow": ("Go on until the job has ended.", "持续输出，直到作业结束。"),
+    "logs.follow": (
+        "Go on until the job has ended; the exit status is then the job's.",
+        "持续输出直到作业结束，退出码即作业的退出码。",
+    ),
     "logs.task": (
         "Of a job with several tasks, which one (default worker-0).",
         "多任务作业中的任务名（默认 worker-0）。",
