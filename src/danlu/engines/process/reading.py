@@ -24,16 +24,6 @@ READ_BYTES = 4 << 20
 MOST_NOTES = 4000
 MOST_SAMPLES = 200_000
 
-_NEEDED: dict[ReasonCode, dict[str, str | int]] = {
-    ReasonCode.INPUT_FAILED: {"name": "?", "detail": "?"},
-    ReasonCode.CODE_FAILED: {"detail": "?"},
-    ReasonCode.REQUIREMENTS_FAILED: {"detail": "?"},
-    ReasonCode.BOOT_FAILED: {"detail": "?"},
-    ReasonCode.OUTPUT_FAILED: {"detail": "?", "path": "?"},
-    ReasonCode.TIME_LIMIT: {"limit_s": 0},
-}
-"""What the sentence of a reason cannot do without."""
-
 
 class Lines(Generic[T]):
     """A growing file of JSON lines, read on from where the last reading ended."""
@@ -103,14 +93,13 @@ def sample(data: dict[str, Any]) -> Sample | None:
 def exit_of(data: Mapping[str, Any]) -> Exit | None:
     """The contents of `exit.json`, or None if they are not an exit record."""
     try:
-        problem = problem_of(data)
         return Exit(
             ended_at=_instant(data["ended_at"]),
             exit_code=min(255, max(0, int(data["exit_code"]))),
             signal=str(data["signal"])[:16],
             out_of_memory=data["out_of_memory"] is True,
-            problem=problem,
-            detail=detail_of(data, problem),
+            problem=problem_of(data),
+            detail=detail_of(data),
         )
     except (KeyError, ValueError, TypeError):
         return None
@@ -122,14 +111,11 @@ def problem_of(data: Mapping[str, Any]) -> ReasonCode | None:
     return ReasonCode(name) if name else None
 
 
-def detail_of(data: Mapping[str, Any], problem: ReasonCode | None) -> dict[str, str | int]:
-    """A record's detail, with all that the sentence of its problem needs."""
-    found = {
-        str(key): value
-        for key, value in (data.get("detail") or {}).items()
-        if isinstance(value, str | int)
-    }
-    return {**_NEEDED.get(problem, {}), **found} if problem else found
+def detail_of(data: Mapping[str, Any]) -> dict[str, str | int]:
+    """A record's detail: what the sentence of its problem is filled with."""
+    found = data.get("detail")
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {str(key): value for key, value in pairs if isinstance(value, str | int)}
 
 
 def identity_of(data: object) -> ProcessIdentity | None:

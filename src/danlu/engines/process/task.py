@@ -161,13 +161,12 @@ class Task:
         return self._started_at if booted else None
 
     def _done(self, data: dict[str, object]) -> Seen:
-        problem = reading.problem_of(data)
         return Seen(
             Phase.DONE,
             self._shown_start(),
             self._exit or _lost(),
-            problem,
-            reading.detail_of(data, problem),
+            reading.problem_of(data),
+            reading.detail_of(data),
             self._notes.read(),
         )
 

@@ -215,6 +215,10 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         "'{name}' needs a part that is not installed; install it with: {install}",
         "“{name}”需要的组件尚未安装；请执行：{install}",
     ),
+    "kernel-too-old": (
+        "the process engine needs Linux 5.3 or later (pidfd_open) and this is {release}: {detail}",
+        "进程引擎需要 Linux 5.3 或更高版本（pidfd_open），当前为 {release}：{detail}",
+    ),
     "place-outside": (
         (
             "'{path}' lies outside the places that this engine gives to a task ({home} and {cache});"
