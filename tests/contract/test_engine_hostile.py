@@ -372,6 +372,7 @@ SPOILS = """
         "path.write_bytes(os.urandom(100_000))",
         'path.write_text(\'{"at": 1e400, "key": "no-such-text"}\\n\' * 1000)',
         "path.write_text('[' * 200_000)",
+        'path.write_text(\'{"problem": "x", "detail": [1], "grace_s": "y"}\\n\')',
     ],
 )
 def test_a_program_that_spoils_its_directory_harms_nobody_else(

@@ -14,10 +14,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
-from danlu.model.attempt import FINAL, HOLDING, Attempt, AttemptKey, Placement, State, after
+from danlu.model.attempt import FINAL, HOLDING, LIVE, Attempt, AttemptKey, Placement, State, after
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, Job, JobView, Task
+from danlu.model.prefixes import Prefixes
 from danlu.model.queue import BACKFILL_DEPTH, Waiting
+from danlu.model.url import Url
 from danlu.ports.engine import Ref
 from danlu.ports.records import Move, Records
 
@@ -76,6 +78,9 @@ class Board:
         self._records = records
         self._lock = threading.RLock()
         self._entries: dict[str, Entry] = {}
+        self._by_state: dict[State, dict[str, Entry]] = {state: {} for state in LIVE}
+        self._to_stop: set[str] = set()
+        self._outputs = Prefixes()
         self._queue: list[tuple[tuple[int, int, int], Waiting]] = []
         self._pending: list[tuple[str, Future[Any]]] = []
         self._listeners: list[Callable[[str], None]] = []
@@ -94,7 +99,9 @@ class Board:
         with self._lock:
             self._pending = []
             launched = {job_id for job_id, entry in self._entries.items() if entry.launched}
-            self._entries, self._queue, self.due = {}, [], True
+            for job_id in list(self._entries):
+                self._drop(job_id)
+            self._queue, self.due = [], True
             self.load()
             for job_id in launched & self._entries.keys():
                 self._entries[job_id].launched = True
@@ -109,7 +116,7 @@ class Board:
             if view.job.id in self._entries or view.attempt.state in FINAL:
                 return
             entry = Entry(view.job, view.attempt, view.tasks)
-            self._entries[view.job.id] = entry
+            self._take_in(entry)
             if view.attempt.state is State.QUEUED:
                 self._enqueue(entry)
 
@@ -119,6 +126,7 @@ class Board:
             entry = self._entries.get(job_id)
             if entry is not None:
                 entry.job = replace(entry.job, intent=Intent.STOP, stopped_by=by)
+                self._to_stop.add(job_id)
 
     def get(self, job_id: str) -> Entry | None:
         """The live attempt of a job, or None."""
@@ -128,7 +136,19 @@ class Board:
     def entries(self, *states: State) -> list[Entry]:
         """The live attempts in these states (all where none is given)."""
         with self._lock:
-            return [e for e in self._entries.values() if not states or e.attempt.state in states]
+            if not states:
+                return list(self._entries.values())
+            return [entry for state in states for entry in self._by_state[state].values()]
+
+    def to_stop(self) -> list[Entry]:
+        """The live attempts of jobs that shall stop."""
+        with self._lock:
+            return [self._entries[job_id] for job_id in self._to_stop]
+
+    def writer(self, url: Url) -> str | None:
+        """The live job that writes to `url`, above it or below it."""
+        with self._lock:
+            return self._outputs.owner(str(url))
 
     def queue(self, depth: int | None = None) -> list[Waiting]:
         """The queue in order, at most `depth` of it."""
@@ -144,8 +164,8 @@ class Board:
         with self._lock:
             return {
                 job_id: entry.attempt.placement
-                for job_id, entry in self._entries.items()
-                if entry.attempt.state in HOLDING
+                for state in HOLDING
+                for job_id, entry in self._by_state[state].items()
             }
 
     def send(self, move: Move) -> None:
@@ -205,6 +225,9 @@ class Board:
             attempt = replace(attempt, placement=tuple(move.placement))
         was = entry.attempt.state
         entry.attempt = attempt
+        self._by_state[was].pop(entry.job.id, None)
+        if reached in LIVE:
+            self._by_state[reached][entry.job.id] = entry
         entry.tasks = _merged(entry.tasks, move.tasks)
         self._changed.add(entry.job.id)
         if was is State.QUEUED:
@@ -214,17 +237,35 @@ class Board:
         if reached not in HOLDING:
             self.due = True
         if reached in FINAL:
-            self._entries.pop(entry.job.id, None)
+            self._drop(entry.job.id)
 
     def _reload(self, job_id: str) -> None:
         with self._lock:
-            entry = self._entries.pop(job_id, None)
+            entry = self._drop(job_id)
             if entry is not None:
                 self._dequeue(entry)
             for view in self._records.live():
                 if view.job.id == job_id:
                     self.add(view)
             self.due = True
+
+    def _take_in(self, entry: Entry) -> None:
+        job = entry.job
+        self._entries[job.id] = entry
+        self._by_state[entry.attempt.state][job.id] = entry
+        if job.intent is Intent.STOP:
+            self._to_stop.add(job.id)
+        for output in job.spec.outputs:
+            self._outputs.add(str(output.url), job.id)
+
+    def _drop(self, job_id: str) -> Entry | None:
+        entry = self._entries.pop(job_id, None)
+        if entry is not None:
+            self._to_stop.discard(job_id)
+            self._by_state.get(entry.attempt.state, {}).pop(job_id, None)
+            for output in entry.job.spec.outputs:
+                self._outputs.remove(str(output.url), job_id)
+        return entry
 
     def _enqueue(self, entry: Entry) -> None:
         item = (entry.waiting.order, entry.waiting)

@@ -11,7 +11,6 @@ from danlu.model.attempt import FINAL, Event, State
 from danlu.model.errors import Refused
 from danlu.model.event import JobEvent, Level
 from danlu.model.identity import Caller
-from danlu.model.job import Intent
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.engine import Phase, Ref, Seen
 from danlu.ports.records import Move
@@ -44,8 +43,8 @@ def want_stop(
 
 def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
     """Carry out the stops that are on record, and those that a failed task makes necessary."""
-    for entry in board.entries(*STOPPABLE):
-        if entry.job.intent is Intent.STOP:
+    for entry in board.to_stop():
+        if entry.attempt.state in STOPPABLE:
             _begin(platform, board, entry)
     stopping = [e for e in board.entries(State.STOPPING) if len(e.told_to_stop) < len(e.refs)]
     failed = [e for e in board.entries(State.LAUNCHING, State.RUNNING) if _one_failed(e, seen)]

@@ -38,10 +38,10 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> Draft:
         _input(platform, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
     for index, output in enumerate(spec.outputs):
         field = f"algorithm.outputs[{index}].remote.obs.obs_url"
-        _place(platform, output.url, field)
+        _any_below(platform, output.url, field)
         _unshared(board, output.url, field)
     if spec.log_url is not None:
-        _place(platform, spec.log_url, "spec.log_export_path.obs_url")
+        _any_below(platform, spec.log_url, "spec.log_export_path.obs_url")
     return Draft(spec)
 
 
@@ -91,24 +91,19 @@ def submit(
 def _code(platform: Platform, spec: JobSpec) -> None:
     if spec.code is None:
         return
-    field = "algorithm.code_dir"
-    _place(platform, spec.code, field)
-    if not platform.objects.list(spec.code.bucket, spec.code.directory, limit=1).objects:
+    if spec.boot_file and _exists(platform, spec.code.child(spec.boot_file)):
+        return
+    if not _any_below(platform, spec.code, "algorithm.code_dir"):
         raise Invalid("code-dir-missing", value=spec.code)
     if spec.boot_file:
-        boot = spec.code.child(spec.boot_file)
-        try:
-            platform.objects.head(boot.bucket, boot.key)
-        except Missing:
-            raise Invalid("boot-file-missing", value=spec.boot_file, code_dir=spec.code) from None
+        raise Invalid("boot-file-missing", value=spec.boot_file, code_dir=spec.code)
 
 
 def _input(platform: Platform, url: Url, field: str) -> None:
-    _place(platform, url, field)
-    if isinstance(url, ObjectUrl):
-        found = platform.objects.list(url.bucket, url.directory, limit=1).objects
-        if not found and not (url.key and _exists(platform, url)):
-            raise Invalid("object-missing", field=field, value=url)
+    if _any_below(platform, url, field) or isinstance(url, LocalUrl):
+        return
+    if not (url.key and _exists(platform, url)):
+        raise Invalid("object-missing", field=field, value=url)
 
 
 def _exists(platform: Platform, url: ObjectUrl) -> bool:
@@ -119,26 +114,26 @@ def _exists(platform: Platform, url: ObjectUrl) -> bool:
     return True
 
 
-def _place(platform: Platform, url: Url, field: str) -> None:
+def _any_below(platform: Platform, url: Url, field: str) -> bool:
+    """Whether anything is stored below `url`; raises where this caller may not name that place."""
     if isinstance(url, LocalUrl):
         if not (platform.limits.local_paths and platform.engine.powers.local_paths):
             raise Refused("path-local-refused", field=field, value=url.path)
-        return
-    buckets = platform.objects.buckets()
-    if url.bucket not in buckets:
+        return True
+    try:
+        return bool(platform.objects.list(url.bucket, url.directory, limit=1).objects)
+    except Missing:
+        buckets = platform.objects.buckets()
         raise Invalid(
             "bucket-missing",
             field=field,
             value=url,
             bucket=url.bucket,
             buckets=", ".join(buckets[:20]) or "none",
-        )
+        ) from None
 
 
 def _unshared(board: Board, url: Url, field: str) -> None:
-    where = str(url).rstrip("/") + "/"
-    for entry in board.entries():
-        for output in entry.job.spec.outputs:
-            other = str(output.url).rstrip("/") + "/"
-            if where.startswith(other) or other.startswith(where):
-                raise Refused("output-shared", field=field, value=url, job=entry.job.id)
+    writer = board.writer(url)
+    if writer is not None:
+        raise Refused("output-shared", field=field, value=url, job=writer)

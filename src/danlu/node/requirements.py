@@ -136,7 +136,9 @@ class _Run:
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(LOOK_EVERY_S)
         except BaseException:
-            process.send_signal(signal.SIGTERM)
+            # pip runs a second pip, and that one build tools: all of its session is told.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             time.sleep(LOOK_EVERY_S)
             tree.kill_all(lambda: tree.descendants({os.getpid()}), limit_s=10, between=process.poll)
             raise

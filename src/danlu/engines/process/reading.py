@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -106,9 +107,10 @@ def exit_of(data: Mapping[str, Any]) -> Exit | None:
 
 
 def problem_of(data: Mapping[str, Any]) -> ReasonCode | None:
-    """The reason code that a record names, if it does."""
-    name = data.get("problem")
-    return ReasonCode(name) if name else None
+    """The reason code that a record names, if it names one."""
+    with suppress(ValueError):
+        return ReasonCode(str(data.get("problem")))
+    return None
 
 
 def detail_of(data: Mapping[str, Any]) -> dict[str, str | int]:
