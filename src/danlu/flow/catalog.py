@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -39,31 +40,18 @@ class Catalog:
 
     def flavors(self) -> tuple[Flavor, ...]:
         """Every flavor, CPU first, small to large."""
-        by_id: dict[str, Flavor] = {}
-        for offer in self.capacity():
-            for flavor in of_machine(offer):
-                by_id.setdefault(flavor.id, flavor)
-        by_id.update((flavor.id, flavor) for flavor in self.configured)
-        return tuple(
-            sorted(
-                by_id.values(),
-                key=lambda flavor: (
-                    flavor.shape.gpus > 0,
-                    flavor.shape.gpu_model,
-                    flavor.shape.gpus,
-                    flavor.shape.cpus,
-                    flavor.id,
-                ),
-            )
-        )
+        return tuple(self._by_id().values())
+
+    def _by_id(self) -> dict[str, Flavor]:
+        return _known(tuple(self.capacity()), self.configured)
 
     def flavor(self, flavor_id: str, nodes: int, field: str) -> Flavor:
         """The flavor by its id (empty = the default), or Invalid / Refused where it cannot be.
 
         Refused when no set of nodes could ever hold `nodes` tasks of it, whatever runs now.
         """
-        flavors = self.flavors()
-        by_id = {flavor.id: flavor for flavor in flavors}
+        by_id = self._by_id()
+        flavors = tuple(by_id.values())
         wanted = flavor_id or self.default or default_of(flavors).id
         if wanted not in by_id:
             raise Invalid("flavor-unknown", field=field, value=wanted, flavors=_names(flavors))
@@ -103,6 +91,27 @@ class Catalog:
             raise Invalid(
                 "engine-unknown", field=field, value=name, engines=", ".join(known) or "none"
             )
+
+
+@functools.lru_cache(maxsize=32)
+def _known(offers: tuple[Offer, ...], configured: tuple[Flavor, ...]) -> dict[str, Flavor]:
+    """Flavors by id, in order. The same machines give the same ones, submit after submit."""
+    by_id: dict[str, Flavor] = {}
+    for offer in offers:
+        for flavor in of_machine(offer):
+            by_id.setdefault(flavor.id, flavor)
+    by_id.update((flavor.id, flavor) for flavor in configured)
+    ordered = sorted(
+        by_id.values(),
+        key=lambda flavor: (
+            flavor.shape.gpus > 0,
+            flavor.shape.gpu_model,
+            flavor.shape.gpus,
+            flavor.shape.cpus,
+            flavor.id,
+        ),
+    )
+    return {flavor.id: flavor for flavor in ordered}
 
 
 def _names(flavors: Sequence[Flavor]) -> str:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from danlu.faces.http import signature
+from danlu.faces.http.headers import Headers
 from danlu.faces.http.signature import Sent
 from danlu.model.errors import Denied
 from tests.faces.http import signing
@@ -89,7 +90,10 @@ def as_sent(request: dict[str, Any], answer: dict[str, Any]) -> tuple[Sent, str]
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     body = request["body"].encode()
     body_hash = hashlib.sha256(body).hexdigest() if body else ""
-    return Sent(request["method"], path.encode(), query.encode(), raw, body_hash), authorization
+    return (
+        Sent(request["method"], path.encode(), query.encode(), Headers(raw), body_hash),
+        authorization,
+    )
 
 
 @pytest.mark.clients
@@ -110,11 +114,11 @@ def request(method: str = "GET", target: str = "/v2/p/x?a=1", body: bytes = b"")
     path, _, query = target.partition("?")
     raw = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
     body_hash = hashlib.sha256(body).hexdigest() if body else ""
-    return Sent(method, path.encode(), query.encode(), raw, body_hash)
+    return Sent(method, path.encode(), query.encode(), Headers(raw), body_hash)
 
 
 def check(sent: Sent) -> None:
-    read = signature.read_authorization(sent.header("authorization") or "")
+    read = signature.read_authorization(sent.headers.get("authorization") or "")
     signature.verify(sent, read, KEY[1], unsigned_allowed=False)
 
 
@@ -208,7 +212,7 @@ def test_the_signed_hash_must_be_the_bodys() -> None:
     raw = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
     found = hashlib.sha256(b"body").hexdigest()
     with pytest.raises(Denied) as caught:
-        check(Sent("POST", b"/x", b"", raw, found))
+        check(Sent("POST", b"/x", b"", Headers(raw), found))
     assert caught.value.key == "signature-body"
 
 
@@ -217,7 +221,7 @@ def test_an_unsigned_body_is_taken_only_where_the_route_says_so() -> None:
     headers["X-Sdk-Content-Sha256"] = "UNSIGNED-PAYLOAD"
     signed = signing.signed(KEY, "POST", "/x", headers, b"body")
     raw = [(name.lower().encode(), value.encode()) for name, value in signed.items()]
-    sent = Sent("POST", b"/x", b"", raw, hashlib.sha256(b"body").hexdigest())
+    sent = Sent("POST", b"/x", b"", Headers(raw), hashlib.sha256(b"body").hexdigest())
     read = signature.read_authorization(signed["Authorization"])
     signature.verify(sent, read, KEY[1], unsigned_allowed=True)
     with pytest.raises(Denied) as caught:

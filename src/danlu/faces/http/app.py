@@ -19,15 +19,14 @@ from danlu.faces.http import (
     job,
     job_log,
 )
-from danlu.faces.http.edge import Edge, language
-from danlu.faces.http.reply import error_reply
+from danlu.faces.http.edge import Edge, missing
+from danlu.faces.http.paths import Paths
 from danlu.faces.http.route import DeclaredRoute
 from danlu.faces.http.server import Server
-from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.wiring import Running
 
 FACES = (job, danlu_job, danlu_log, job_log, catalog, iam, danlu_server, danlu_code)
-"""The files with routes, the busiest first: paths are matched in order."""
+"""The files with routes."""
 
 SECURITY = {
     "signature": {
@@ -40,9 +39,18 @@ SECURITY = {
 }
 
 
+class Application(FastAPI):
+    """FastAPI behind our edge: requests for our routes never pass its middleware."""
+
+    def build_middleware_stack(self) -> Any:
+        """The edge around whatever FastAPI would put around its router."""
+        server: Server = self.state.server
+        return Edge(super().build_middleware_stack(), server.gate, self.state.paths)
+
+
 def create_app(running: Running) -> FastAPI:
     """The application that serves `running`. Its state holds the `Server`."""
-    app = FastAPI(
+    app = Application(
         title="Danlu",
         version=danlu.__version__,
         description="Training jobs, in ModelArts' API and in Danlu's own.",
@@ -53,9 +61,8 @@ def create_app(running: Running) -> FastAPI:
         redirect_slashes=False,
         exception_handlers={HTTPException: _unrouted},
     )
-    server = Server(running)
-    app.state.server = server
-    app.add_middleware(Edge, gate=server.gate)
+    app.state.server = Server(running)
+    app.state.paths = Paths[DeclaredRoute]()
     for face in FACES:
         face.routes.register(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]  # FastAPI's documented way
@@ -76,23 +83,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 
 
 async def _unrouted(request: Request, problem: Exception) -> Response:
-    """JSON for paths and methods that there are not."""
-    scope = request.scope
-    path, method = scope["path"], scope["method"]
-    status = problem.status_code if isinstance(problem, HTTPException) else 500
-    error: PlatformError
-    if status == 405:
-        error = Refused("method-not-allowed", http=405, path=path, method=method)
-    else:
-        error = Missing("no-such-path", path=path, method=method)
-    reply = error_reply(error, scope["request_id"], language(scope))
-    response = Response(reply.body, reply.status, media_type=reply.media.decode())
-    if status == 405:
-        response.headers["allow"] = ", ".join(_methods(request.app, path))
-    return response
-
-
-def _methods(app: FastAPI, path: str) -> list[str]:
-    """What `path` takes."""
-    routes = (known for known in app.router.routes if isinstance(known, DeclaredRoute))
-    return sorted({known.method for known in routes if known.path_regex.match(path)})
+    """JSON for paths that there are not."""
+    del problem
+    reply = missing(request.scope)
+    return Response(reply.body, reply.status, media_type=reply.media.decode())

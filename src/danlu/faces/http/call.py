@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
+from danlu.faces.http.headers import Headers
 from danlu.model.errors import Invalid, Missing
 from danlu.model.identity import Caller
 from danlu.model.texts import Language
@@ -31,6 +32,7 @@ class Call:
         "_query",
         "body",
         "caller",
+        "headers",
         "language",
         "params",
         "receive",
@@ -44,6 +46,7 @@ class Call:
     ) -> None:
         self.scope = scope
         self.receive = receive
+        self.headers: Headers = scope["read_headers"]
         self.params = params
         self.request_id = request_id
         self.body = b""
@@ -63,12 +66,7 @@ class Call:
         """A header's value, empty where it was not sent (or not signed)."""
         if name.startswith("x-") and self.signed is not None and name not in self.signed:
             return ""
-        wanted = name.encode()
-        for key, value in self.scope["headers"]:
-            if key == wanted:
-                text: str = value.decode("latin-1").strip()
-                return text
-        return ""
+        return self.headers.any(name)
 
     def json(self) -> dict[str, Any]:
         """The body as a JSON object; Invalid where it is none."""

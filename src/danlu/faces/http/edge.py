@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-import uuid
+import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from danlu.faces.http.call import Receive, Scope, Send
+from danlu.faces.http.headers import Headers
 from danlu.faces.http.reply import Reply, error_reply, internal_reply, language_of
-from danlu.model.errors import PlatformError
+from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.model.texts import Language
 
 if TYPE_CHECKING:
     from danlu.faces.http.gate import Gate
+    from danlu.faces.http.paths import Paths
+    from danlu.faces.http.route import DeclaredRoute
 
 log = logging.getLogger(__name__)
 
@@ -29,19 +33,27 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Edge:
-    """ASGI middleware: request id, Host, raw path, headers of every reply, and the last catch."""
+    """ASGI: request id, Host, the way to our routes, headers of every reply, and the last catch.
 
-    def __init__(self, app: Application, gate: Gate) -> None:
+    What is not one of our routes goes on to the framework, whose "not found" becomes ours.
+    """
+
+    def __init__(self, app: Application, gate: Gate, paths: Paths[DeclaredRoute]) -> None:
         self._app = app
         self._gate = gate
+        self._paths = paths
+        self._prefix = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = uuid.uuid4().hex
+        # Unique over restarts without asking the kernel for randomness each time.
+        request_id = f"{self._prefix}{next(self._numbers):016x}"
         scope["request_id"] = request_id
+        scope["read_headers"] = headers = Headers(scope["headers"])
         extra = [*SECURITY_HEADERS, (b"x-request-id", request_id.encode())]
         started = False
 
@@ -53,23 +65,43 @@ class Edge:
             await send(message)
 
         try:
-            self._gate.check_host(scope)
-            # Routed as it was sent: an escaped slash is part of a name, never a level.
-            scope["path"] = scope["raw_path"].decode("latin-1")
-            await self._app(scope, receive, decorated)
+            self._gate.check_host(headers, scope)
+            await self._route(scope, receive, decorated)
         except PlatformError as problem:
-            await send_reply(error_reply(problem, request_id, language(scope)), decorated)
+            await send_reply(error_reply(problem, request_id, language(headers)), decorated)
         except Exception:
             log.exception("request %s failed", request_id)
             if started:
                 raise
-            await send_reply(internal_reply(request_id, language(scope)), decorated)
+            await send_reply(internal_reply(request_id, language(headers)), decorated)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # As it was sent: an escaped slash is part of a name, never a level.
+        path = scope["path"] = scope["raw_path"].decode("latin-1")
+        found = self._paths.find(scope["method"], path)
+        if found is not None:
+            scope["path_params"] = found[1]
+            await found[0].serve(scope, receive, send)
+            return
+        methods = self._paths.methods(path)
+        if methods:
+            refused = Refused("method-not-allowed", http=405, path=path, method=scope["method"])
+            reply = error_reply(refused, scope["request_id"], language(scope["read_headers"]))
+            reply.headers.append((b"allow", ", ".join(methods).encode()))
+            await send_reply(reply, send)
+            return
+        await self._app(scope, receive, send)
 
 
-def language(scope: Scope) -> Language:
-    """The language that the request asks for."""
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    return language_of(headers.get(b"x-language", ""), headers.get(b"accept-language", ""))
+def missing(scope: Scope) -> Reply:
+    """The reply for a path that there is not."""
+    problem = Missing("no-such-path", path=scope["path"], method=scope["method"])
+    return error_reply(problem, scope["request_id"], language(scope["read_headers"]))
+
+
+def language(headers: Headers) -> Language:
+    """The language that a request asks for."""
+    return language_of(headers.any("x-language"), headers.any("accept-language"))
 
 
 async def send_reply(reply: Reply, send: Send) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from danlu.faces.http import signature
 from danlu.faces.http.call import Call, Scope
+from danlu.faces.http.headers import Headers
 from danlu.faces.http.signature import Sent
 from danlu.model.errors import Denied
 from danlu.model.identity import AccessKey, Caller, User, Workspace
@@ -57,12 +58,11 @@ class Gate:
         self._keys: dict[str, tuple[float, AccessKey]] = {}
         self._workspaces: dict[str, Workspace] = {}
 
-    def check_host(self, scope: Scope) -> None:
+    def check_host(self, headers: Headers, scope: Scope) -> None:
         """Refuse names that are not ours: a page of someone else's name that points here could
         otherwise talk to this server (DNS rebinding).
         """
-        sent = [value for name, value in scope["headers"] if name == b"host"]
-        host = sent[0].decode("latin-1") if len(sent) == 1 else ""
+        host = headers.get("host") or ""
         name = host_name(host)
         if name in self._names or _is_own_address(name, scope):
             return
@@ -73,11 +73,11 @@ class Gate:
         """Set the caller, or raise Denied. `body_hash` as in `signature.Sent`."""
         if rule.access in (Access.PUBLIC, Access.LINK):
             return
-        authorization = _one(call.scope, b"authorization")
+        authorization = call.headers.get("authorization")
         if authorization is not None:
             caller = self._signed(call, rule, authorization, body_hash)
         else:
-            token = _one(call.scope, b"x-auth-token")
+            token = call.headers.get("x-auth-token")
             if token is None:
                 raise Denied("no-credentials")
             caller = self._by_token(token)
@@ -94,11 +94,11 @@ class Gate:
             scope["method"],
             scope["raw_path"],
             scope["query_string"],
-            scope["headers"],
+            call.headers,
             body_hash,
         )
         now = self._clock.now()
-        signed_at = signature.check_date(sent.header("x-sdk-date") or "", now)
+        signed_at = signature.check_date(call.headers.get("x-sdk-date") or "", now)
         key = self._key(authorization.access_key)
         if key is None:
             raise Denied("signature-key", access_key=authorization.access_key)
@@ -180,10 +180,3 @@ def _private(scope: Scope) -> bool:
         return ipaddress.ip_address(client[0]).is_loopback
     except ValueError:
         return False
-
-
-def _one(scope: Scope, name: bytes) -> str | None:
-    values = [value for key, value in scope["headers"] if key == name]
-    if len(values) > 1:
-        raise Denied("signature-malformed", detail=f"{name.decode()} is sent twice")
-    return values[0].decode("latin-1") if values else None

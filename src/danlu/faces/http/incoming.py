@@ -21,18 +21,14 @@ class Gone(Exception):
 
 def declared_length(scope: Scope) -> int | None:
     """What Content-Length says, or None where the body comes in chunks (or there is none)."""
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            return int(value) if value.isdigit() and len(value) < 19 else None
-    return None
+    value = scope["read_headers"].any("content-length")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
 def has_body(scope: Scope) -> bool:
     """Whether the headers announce a body."""
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-        for name, value in scope["headers"]
-    )
+    headers = scope["read_headers"]
+    return headers.any("content-length") not in ("", "0") or bool(headers.any("transfer-encoding"))
 
 
 async def read(scope: Scope, receive: Receive, limit: int) -> bytes:

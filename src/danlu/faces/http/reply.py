@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 Header = tuple[bytes, bytes]
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 JSON = b"application/json"
 BYTES = b"application/octet-stream"
 EVENT_STREAM = b"text/event-stream"
@@ -45,9 +47,7 @@ class Streamed:
 
 def encode(value: object) -> bytes:
     """JSON as bytes. Halves of surrogate pairs, if any got this far, stay escaped."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "backslashreplace"
-    )
+    return _encode(value).encode("utf-8", "backslashreplace")
 
 
 def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

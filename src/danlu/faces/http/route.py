@@ -2,7 +2,8 @@
 
 Handlers are `async (server, call) -> Reply | Streamed`. The route around them does what all have
 in common, and does it without the framework's dependency machinery: it reads the body within
-bounds, lets the caller in, renders errors, and sends. FastAPI matches paths and writes OpenAPI.
+bounds, lets the caller in, renders errors, and sends. `paths.py` finds the route; FastAPI keeps
+the books for OpenAPI, and serves whatever is not declared here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fastapi.routing import APIRoute
 from danlu.faces.http import incoming
 from danlu.faces.http.call import Call, Receive, Scope, Send, path_params
 from danlu.faces.http.gate import Access, Rule
+from danlu.faces.http.paths import Paths
 from danlu.faces.http.reply import (
     JSON,
     Answer,
@@ -109,9 +111,10 @@ class DeclaredRoute(APIRoute):
         self.handler = handler
         self.server = server
         self.body_limits = body
-        self.app = self._serve
+        self.app = self.serve
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request (ASGI)."""
         call = Call(scope, receive, path_params(scope["path_params"]), scope["request_id"])
         try:
             answer = await self._answer(call)
@@ -173,17 +176,16 @@ class Routes:
         return declare
 
     def register(self, app: FastAPI) -> None:
-        """Put the routes into `app`, in order; ValueError where one is there already."""
+        """Put the routes into `app`; ValueError where one is there already."""
         server: Server = app.state.server
+        paths: Paths[DeclaredRoute] = app.state.paths
         for method, path, handler, rule, about, body in self.declared:
-            known = (item for item in app.router.routes if isinstance(item, DeclaredRoute))
-            if any((item.method, item.path) == (method, path) for item in known):
-                raise ValueError(f"{method} {path} is registered twice")
             declared = DeclaredRoute(
                 server, path, handler, rule, method=method, body=body, about=about
             )
             # Starlette adds HEAD to GET; we answer what we declare.
             declared.methods = {method}
+            paths.add(method, path, declared)
             app.router.routes.append(declared)
 
 
