@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from danlu.model.job import Access, EngineChoice, Input, Output, Parameter
@@ -62,11 +63,12 @@ def test_a_command_is_a_shell_line_with_quoted_arguments_behind_its_last_program
     assert found.cwd == "/home/ma-user"
 
 
+@settings(deadline=None, max_examples=50)  # each example starts two programs
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
 def test_any_value_survives_the_shell_line(value: str) -> None:
     """(case 92) Quotes, `$HOME`, backticks, newlines and Chinese text reach the program."""
     show = "import sys, json; print(json.dumps(sys.argv[1:]))"
-    line = f"{sys.executable} -I -S -c '{show}'"
+    line = f"{shlex.quote(sys.executable)} -I -S -c '{show}'"
     plan = replace(PLAN, boot_file="", command=line, parameters=(Parameter("v", value),), inputs=())
     argv = world(replace(plan, outputs=()), LITERAL).argv
     shell = ["/bin/sh", *argv[1:]]

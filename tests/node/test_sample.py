@@ -48,7 +48,7 @@ def test_processor_time_is_counted_over_children_that_have_ended() -> None:
     now = [0.0]
     shell = f"{child}; print('burnt', flush=True); input()"
     with subprocess.Popen(
-        ["sh", "-c", f'exec {sys.executable} -c "$0" & wait', shell],
+        ["sh", "-c", '"$1" -c "$0" & wait', shell, sys.executable],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as root:

@@ -122,6 +122,7 @@ def _wait_for_directory(order: int) -> None:
     ready: shim.Handle | None = None
     with suppress(OSError):
         ready = shim.fork()
+    _rehearse()
     directory = os.read(order, 1 << 16).decode()
     os.close(order)
     if not directory:
@@ -163,11 +164,18 @@ def _warm() -> None:
     for module in WARM:
         with suppress(ImportError):
             importlib.import_module(module)
-    layout = Layout("/h", "/c", "/t", "/p", "/b")
-    plan = AgentPlan(TaskPlan("j", 1, 0, "t", "n", command="true"), layout)
-    read = from_json(AgentPlan, to_json(plan))
-    world(read.plan, layout)
+    _rehearse()
     identity.boot_id()
     gc.collect()
     # What is there now is shared with every agent; the collector must not touch its pages.
     gc.freeze()
+
+
+def _rehearse() -> None:
+    """Use what reading a plan uses: after a fork each page that is touched is copied first, and
+    better now than when a task waits for it.
+    """
+    layout = Layout("/h", "/c", "/t", "/p", "/b")
+    plan = AgentPlan(TaskPlan("j", 1, 0, "t", "n", command="true"), layout)
+    read = from_json(AgentPlan, json.loads(json.dumps(to_json(plan))))
+    world(read.plan, layout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_shell_hands_on_exactly_what_was_sent(args: list[str]) -> None:
     assert '-c "$PROGRAM"' in line
     done = subprocess.run(
         ["/bin/bash", "-c", line],
-        env={"MA_SCRIPT_INTERPRETER": os.environ.get("PYTHON", "python3"), "PROGRAM": program,
+        env={"MA_SCRIPT_INTERPRETER": sys.executable, "PROGRAM": program,
              "PATH": os.environ["PATH"], "PYTHONUTF8": "1"},
         capture_output=True,
         check=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.faces.cli.house import House
+from tests.services import ROOT
 
 ECHO = """\
 import json, os, sys
@@ -134,6 +136,8 @@ def test_a_place_with_spaces_and_chinese(house: House) -> None:
 @pytest.mark.parametrize("locale", ["C", "POSIX"])
 def test_the_c_locale_changes_nothing(house: House, locale: str) -> None:
     """(case 18) Output stays UTF-8, and so do names and arguments."""
+    if not str(ROOT).isascii() and sys.version_info < (3, 13):
+        pytest.skip("this Python cannot start from a non-ASCII editable path in the C locale")
     script = house.script("import sys; print('中文', sys.argv[1:])", "程序.py")
     env = {"LC_ALL": locale, "LANG": locale}
     done = house.run("run", script, "值", env=env)

@@ -42,6 +42,13 @@ SECURITY = {
 class Application(FastAPI):
     """FastAPI behind our edge: requests for our routes never pass its middleware."""
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """As Starlette does it; FastAPI would ask the environment about telemetry each time."""
+        scope["app"] = self
+        if self.middleware_stack is None:
+            self.middleware_stack = self.build_middleware_stack()
+        await self.middleware_stack(scope, receive, send)
+
     def build_middleware_stack(self) -> Any:
         """The edge around whatever FastAPI would put around its router."""
         server: Server = self.state.server

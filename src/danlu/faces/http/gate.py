@@ -62,7 +62,7 @@ class Gate:
         """Refuse names that are not ours: a page of someone else's name that points here could
         otherwise talk to this server (DNS rebinding).
         """
-        host = headers.get("host") or ""
+        host = headers.single("host")
         name = host_name(host)
         if name in self._names or _is_own_address(name, scope):
             return

@@ -29,6 +29,10 @@ class Headers:
             raise Denied("signature-malformed", detail=f"the header '{name}' is sent twice")
         return self._values.get(name)
 
+    def single(self, name: str) -> str:
+        """The value of a header that is sent exactly once, else empty."""
+        return "" if name in self._twice else self._values.get(name, "")
+
     def any(self, name: str) -> str:
         """A value, empty where there is none; for what decides nothing."""
         return self._values.get(name, "").strip()

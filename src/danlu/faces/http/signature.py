@@ -137,6 +137,7 @@ def canonical_request(sent: Sent, signed_headers: Sequence[str], body_hash: str)
     return "\n".join(lines).encode("latin-1", "replace")
 
 
+@functools.lru_cache(maxsize=1024)
 def canonical_path(raw_path: bytes) -> str:
     """The path decoded as a whole, each part encoded again, with a slash at the end."""
     decoded = unquote(raw_path.decode("ascii", "replace"))
@@ -161,7 +162,7 @@ def canonical_query(query: bytes) -> str:
 def sign(canonical: bytes, date: str, secret: str) -> str:
     """The signature of a canonical request."""
     text = f"{ALGORITHM}\n{date}\n{hashlib.sha256(canonical).hexdigest()}"
-    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.digest(secret.encode(), text.encode(), "sha256").hex()
 
 
 def verify(

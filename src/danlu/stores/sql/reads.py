@@ -60,7 +60,8 @@ class Reads:
         self._database = database
         self._local = threading.local()
         self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._opening = 0
         self._closed = False
 
     def rows(self, clause: ClauseElement, **values: Any) -> list[tuple[Any, ...]]:
@@ -85,22 +86,27 @@ class Reads:
 
     def close(self) -> None:
         """Close every thread's connection; later reads raise Unavailable."""
-        with self._lock:
+        with self._changed:
             self._closed = True
+            self._changed.wait_for(lambda: self._opening == 0)
             readers = list(self._readers)
         for reader in readers:
             reader.close()
 
     def _open(self) -> Reader:
-        if self._closed:
-            raise Unavailable("records-closed")
-        connection = self._database.connect(writing=False)
-        reader = Reader(connection)
-        with self._lock:
+        with self._changed:
             if self._closed:
                 raise Unavailable("records-closed")
-            self._readers.add(reader)
-        self._local.reader = reader
+            self._opening += 1
+        try:
+            reader = Reader(self._database.connect(writing=False))
+            self._local.reader = reader
+            with self._changed:
+                self._readers.add(reader)
+        finally:
+            with self._changed:
+                self._opening -= 1
+                self._changed.notify_all()
         return reader
 
     def _again(self, gone: Reader, statement: Statement, filled: Sequence[Any]) -> list[Any]:
