@@ -22,6 +22,12 @@ help: ## this list
 # ---------------------------------------------------------------- environments
 # A stamp is touched last, so an interrupted run is taken up again, and a finished one does nothing.
 
+# The way to the sources is written relative: an absolute one with characters beyond ASCII in it
+# would keep Python from starting in the C locale.
+EDITABLE = $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable . && \
+	for file in .venv/lib/python*/site-packages/_editable_impl_danlu.pth; do \
+	  echo ../../../../src >"$$file"; done
+
 .PHONY: setup
 setup: .venv/.stamp $(SDKS:%=.venv-sdk/%/.stamp) torch ## make .venv with the product and all that the tests need
 
@@ -32,7 +38,7 @@ setup: .venv/.stamp $(SDKS:%=.venv-sdk/%/.stamp) torch ## make .venv with the pr
 	@touch $@
 
 .venv/.stamp: .venv/.locked pyproject.toml
-	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	@$(EDITABLE)
 	@touch $@
 
 .venv-sdk/%/.stamp: requirements/sdk-%.txt
@@ -109,7 +115,7 @@ docs: .venv/.stamp ## renew the generated parts of the documents, run their exam
 	  echo "make: .venv from requirements/core.txt" && \
 	  $(RUN_PYTHON) -m venv --clear .venv && \
 	  $(BIN)/python $(PIP) install --require-hashes -r requirements/core.txt && \
-	  $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .; fi
+	  $(EDITABLE); fi
 	@touch $@
 
 .PHONY: serve

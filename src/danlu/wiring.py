@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -157,8 +158,13 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     platform = Platform(records, objects, engine, catalog, clock, dice, limits, api)
     board = Board(records)
     return Running(
-        settings, platform, board, Loop(platform, board), admin, workspace, clock.now(), lock
+        settings, platform, board, Loop(platform, board, _end), admin, workspace, clock.now(), lock
     )
+
+
+def _end() -> None:
+    """End this server in good order; the next one starts from what is on disk."""
+    signal.raise_signal(signal.SIGTERM)
 
 
 def first_admin(records: Records, settings: Settings) -> tuple[Workspace, AccessKey]:
