@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import danlu.node
 from danlu.engines.process import task
 from danlu.model.errors import EngineError
 from danlu.model.reason import ReasonCode
-from danlu.node import identity
+from danlu.node import identity, tree
 from danlu.node.directory import publish_json
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Phase, Ref
@@ -42,6 +43,7 @@ from tests.contract.tasks import (
     wait,
 )
 
+OTHER_BOOT = "00000000-0000-0000-0000-000000000000"
 AGENT = [sys.executable, "-I", "-S", "-X", "utf8"]
 
 
@@ -172,7 +174,7 @@ def before_boot(house: ProcessHouse, ref: Ref, innocent: int | None = None) -> N
         record = json.loads((directory / name).read_text("utf-8"))
         for who in ("agent", "shim", "program"):
             if who in record:
-                record[who]["boot_id"] = "00000000-0000-0000-0000-000000000000"
+                record[who]["boot_id"] = OTHER_BOOT
                 record[who]["pid"] = innocent or record[who]["pid"]
         publish_json(directory, name, record)
 
@@ -185,23 +187,33 @@ def test_a_pid_that_is_used_again_is_never_signalled(house: ProcessHouse, boot: 
     house.engine.close()
     kill(agent_of(house, ref), shim_of(house, ref))
     wait(lambda: not survivors(house, ref))
-    with subprocess.Popen(["sleep", "600"]) as innocent:
+    with family() as innocent:
         before_boot(house, ref, innocent.pid)
         if boot == "this":
             for name in (files.AGENT, files.TASK):
                 path = house.directory(ref) / name
                 path.write_text(
-                    path.read_text("utf-8").replace(
-                        "00000000-0000-0000-0000-000000000000", identity.boot_id()
-                    ),
-                    "utf-8",
+                    path.read_text("utf-8").replace(OTHER_BOOT, identity.boot_id()), "utf-8"
                 )
         house.restart()
         house.engine.stop(ref, 0)
         finish(house, ref)
         house.engine.remove(ref)
         assert innocent.poll() is None
-        innocent.kill()
+        assert tree.descendants({innocent.pid})
+
+
+@contextmanager
+def family() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is none of ours, with a child."""
+    with subprocess.Popen(["sh", "-c", "sleep 600 & wait"]) as parent:
+        try:
+            wait(lambda: tree.descendants({parent.pid}))
+            yield parent
+        finally:
+            for process in tree.descendants({parent.pid}):
+                identity.send_to(process, signal.SIGKILL)
+            parent.kill()
 
 
 def test_a_second_agent_leaves_at_once(house: ProcessHouse) -> None:

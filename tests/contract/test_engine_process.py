@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import textwrap
 import time
@@ -21,7 +22,7 @@ from danlu.model.job import Parameter
 from danlu.model.reason import ReasonCode
 from danlu.model.script import TaskPlan
 from danlu.model.url import ObjectUrl
-from danlu.node import tree
+from danlu.node import identity, tree
 from danlu.ports.engine import Launch, Phase
 from danlu.stores.folder import FolderStore
 from tests.contract.engines import (
@@ -319,3 +320,20 @@ def test_a_program_that_ran_out_of_memory_says_so(house: ProcessHouse) -> None:
     finally:
         wait(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
+
+
+def test_a_shim_without_an_order_does_not_outlive_its_agent(house: ProcessHouse) -> None:
+    """Not even when it is stopped, as everything below an agent is while it is being ended."""
+    starter = house.engine._starter._process
+    assert starter is not None
+    wait(lambda: len(tree.descendants({starter.pid})) == 3)
+    spare = tree.descendants({starter.pid})
+    (agent,) = [process for process in spare if process.parent == starter.pid]
+    for process in spare:
+        assert identity.send_to(process, signal.SIGSTOP)
+    assert identity.send_to(agent, signal.SIGKILL)
+    ours = {process.key for process in spare}
+    wait(lambda: not ours & {p.key for p in tree.processes() if p.state not in identity.GONE})
+    ref = start(house, "print('ran')")
+    finish(house, ref)
+    assert whole_log(house, ref) == b"ran\n"

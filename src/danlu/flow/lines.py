@@ -35,6 +35,8 @@ class Index:
         self._read = read
         self._lock = threading.Lock()
         self._counts: list[int] = []
+        self._unended = False
+        """Whether the last whole block ends within a line."""
         self._end = 0
 
     def end(self) -> int:
@@ -54,7 +56,9 @@ class Index:
     def total(self) -> int:
         """How many lines there are; one that is not ended yet counts."""
         with self._lock:
-            return sum(self._counts) + _lines_in(self._scan())
+            tail = self._scan()
+            unended = not tail.endswith(b"\n") if tail else self._unended
+            return sum(self._counts) + tail.count(b"\n") + unended
 
     def page(self, first: int, count: int) -> Page:
         """At most `count` lines from line `first` on."""
@@ -88,6 +92,7 @@ class Index:
             if len(data) < BLOCK:
                 return data
             self._counts.append(data.count(b"\n"))
+            self._unended = not data.endswith(b"\n")
 
     def _block(self, number: int) -> bytes:
         parts: list[bytes] = []
@@ -99,7 +104,3 @@ class Index:
             parts.append(data)
             size += len(data)
         return b"".join(parts)
-
-
-def _lines_in(tail: bytes) -> int:
-    return tail.count(b"\n") + (bool(tail) and not tail.endswith(b"\n"))

@@ -82,7 +82,8 @@ def submit(
     def recorded(done: Future[Submitted]) -> None:
         if not done.cancelled() and done.exception() is None and done.result().created:
             board.add(JobView(done.result().job, attempt))
-            wake()
+            if board.due:
+                wake()
 
     future.add_done_callback(recorded)
     return future

@@ -127,9 +127,9 @@ class Agent:
         before = self._before
         rebooted = before is not None and before["agent"]["boot_id"] != identity.boot_id()
         if task is not None or rebooted:
-            self._conclude(ReasonCode.TASK_LOST if rebooted else ReasonCode.AGENT_LOST, task)
+            self._conclude(ReasonCode.TASK_LOST if rebooted else ReasonCode.AGENT_LOST)
         elif self._starts >= MOST_STARTS:
-            self._conclude(ReasonCode.AGENT_LOST, task)
+            self._conclude(ReasonCode.AGENT_LOST)
         else:
             self._begin()
 
@@ -183,24 +183,24 @@ class Agent:
         self._dismiss()
         Supervisor(self._directory, self._plan, task["shim"], self._signals, None).run()
 
-    def _conclude(self, problem: ReasonCode, task: TaskFile | None) -> None:
+    def _conclude(self, problem: ReasonCode) -> None:
         """The shim is gone and left no record: end what it left, keep its output, write down."""
-        roots = {os.getpid()}
-        if task is not None and task["shim"]["boot_id"] == identity.boot_id():
-            roots.add(task["shim"]["pid"])
-        mark = ending.marker(self._directory.path)
-
-        def left() -> list[Process]:
-            found = {process.key: process for process in tree.descendants(roots)}
-            found.update((process.key, process) for process in tree.marked(mark))
-            return [process for process in found.values() if process.pid != os.getpid()]
-
-        tree.kill_all(left, TREE_LIMIT_S, between=reap)
+        self._dismiss()
+        tree.kill_all(self._left_behind, TREE_LIMIT_S, between=reap)
         if self._log_source is not None:
             Pump(self._log_source, open_end(self._directory.file(files.LOG))).drain(LOG_DRAIN_S)
         record = exits.lost(self._directory, problem)
         exits.explain(record, self._directory)
         self._publish_exit(record)
+
+    def _left_behind(self) -> list[Process]:
+        """What a shim left that was killed: given to this agent if it was its parent, otherwise
+        known by the variable. The shim's own pid says nothing any more.
+        """
+        me = os.getpid()
+        mark = ending.marker(self._directory.path)
+        found = {process.key: process for process in (*tree.descendants({me}), *tree.marked(mark))}
+        return [process for process in found.values() if process.pid != me]
 
     def _publish_exit(self, record: ExitFile) -> None:
         self._directory.publish_surely(files.EXIT, record)

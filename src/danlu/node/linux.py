@@ -23,6 +23,11 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
+def outlive_parent() -> None:
+    """Take `die_with_parent` back."""
+    _prctl(_PR_SET_PDEATHSIG, 0)
+
+
 def name_process(name: str) -> None:
     """The name that `ps` and `top` show, 15 bytes at most."""
     _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:15]))

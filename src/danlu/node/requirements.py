@@ -17,9 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from danlu.model.script import Layout, World
-from danlu.node import tree
+from danlu.node import identity, tree
 from danlu.node.directory import TaskDirectory, open_end
 from danlu.node.fetch import Check
+from danlu.node.identity import Process
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -140,7 +141,7 @@ class _Run:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             time.sleep(LOOK_EVERY_S)
-            tree.kill_all(lambda: tree.descendants({os.getpid()}), limit_s=10, between=process.poll)
+            tree.kill_all(lambda: _of_session(process.pid), limit_s=10, between=process.poll)
             raise
 
     def _last_lines(self, since: int) -> str:
@@ -149,3 +150,11 @@ class _Run:
             said = log.read(4096).decode("utf-8", "replace")
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return " | ".join(lines[-LAST_LINES:])[-1000:]
+
+
+def _of_session(leader: int) -> list[Process]:
+    return [
+        process
+        for process in tree.processes()
+        if process.session == leader and process.state not in identity.GONE
+    ]

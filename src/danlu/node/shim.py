@@ -123,6 +123,8 @@ class Shim:
         """
         linux.name_process("danlu-shim")
         linux.adopt_orphans()
+        # Without an order it is of no use to anybody; with one it needs its agent no more.
+        linux.die_with_parent()
         # A machine that goes down sends SIGTERM to everyone; the program's end is still recorded.
         self._signals = SignalPipe((signal.SIGCHLD,), (signal.SIGTERM, *PROMPT_ONLY))
         self._oom = OomWatch()
@@ -131,6 +133,7 @@ class Shim:
         start = self._receive()
         if start is None:
             return
+        linux.outlive_parent()
         failed = self._start(pending, start)
         if failed is not None:
             self._directory.publish_surely(files.EXIT, failed)

@@ -146,7 +146,8 @@ class Supervisor:
         return max(0.001, self._kill_at - time.monotonic())
 
     def _below_shim(self) -> list[Process]:
-        return tree.descendants({self._shim["pid"]})
+        # Its pid means nothing once it has ended.
+        return tree.descendants({self._shim["pid"]}) if identity.alive(self._shim) else []
 
 
 class Syncer:

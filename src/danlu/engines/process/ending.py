@@ -44,9 +44,12 @@ def _kill(path: Path) -> None:
     if agent in heads and agent is not None:
         # It must neither start a program nor store outputs of a task that is being removed.
         identity.send(agent, signal.SIGSTOP)
-    roots = {head["pid"] for head in heads}
+
+    def below() -> list[Process]:
+        return tree.descendants({head["pid"] for head in heads if identity.alive(head)})
+
     # The shim goes last: until then whoever loses its parent is given to it and stays in sight.
-    tree.kill_all(lambda: tree.descendants(roots), LIMIT_S / 2)
+    tree.kill_all(below, LIMIT_S / 2)
     for head in (shim, agent):
         if head in heads and head is not None:
             identity.send(head, signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import secrets
 
@@ -99,7 +98,7 @@ async def keystone_create_user_token(server: Server, call: Call) -> Answer:
     now = server.now()
     expires_at = now + TOKEN_S * 1000
     digest = hashlib.sha256(token.encode()).hexdigest()
-    await asyncio.wrap_future(server.platform.records.add_token(digest, user.id, expires_at))
+    await server.durable(server.platform.records.add_token(digest, user.id, expires_at))
     body = wire.token(user, workspace, now, expires_at)
     return json_reply(body, 201, {"X-Subject-Token": token})
 

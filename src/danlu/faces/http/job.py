@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from danlu.faces.http.call import Call
@@ -78,7 +77,7 @@ async def submitted(server: Server, call: Call) -> tuple[JobView, int]:
         client_token=call.header(CLIENT_TOKEN),
         wake=server.wake,
     )
-    done = await asyncio.wrap_future(future)
+    done = await server.durable(future)
     entry = server.board.get(done.job.id) if done.created else None
     view = entry.view if entry else server.view(call.caller.workspace.id, done.job.id)
     return view, 201 if done.created else 200
@@ -147,7 +146,7 @@ async def stop_training_job(server: Server, call: Call) -> Answer:
 async def stopped(server: Server, call: Call, job_id: str) -> None:
     """Record that a job shall stop."""
     future = want_stop(server.platform, server.board, call.caller, job_id, server.wake)
-    await asyncio.wrap_future(future)
+    await server.durable(future)
 
 
 @routes(
@@ -165,7 +164,7 @@ async def delete_training_job(server: Server, call: Call) -> Answer:
 
 async def deleted(server: Server, call: Call, job_id: str) -> None:
     """Hide a job that has ended, and tell those who follow it."""
-    if not await asyncio.wrap_future(delete(server.platform, call.caller, job_id)):
+    if not await server.durable(delete(server.platform, call.caller, job_id)):
         raise Missing("job-missing", job=job_id)
     server.board.tell(job_id)
     server.wake()
@@ -182,7 +181,7 @@ async def change_training_job_description(server: Server, call: Call) -> Answer:
     job_id = call.job_id()
     text = wire.description(call.json())
     workspace = call.caller.workspace.id
-    if not await asyncio.wrap_future(server.platform.records.describe(workspace, job_id, text)):
+    if not await server.durable(server.platform.records.describe(workspace, job_id, text)):
         raise Missing("job-missing", job=job_id)
     return json_reply(_shown(server, call, server.view(workspace, job_id)))
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from danlu.faces.http.changes import Changes
+from danlu.faces.http.durable import Durable
 from danlu.faces.http.follow import Tails
 from danlu.faces.http.gate import Gate
 from danlu.faces.http.limiter import Limiter
@@ -52,6 +53,7 @@ class Server:
         self.running = running
         self.gate = Gate(running.platform.records, running.platform.clock, _names(running.settings))
         self.changes = Changes(running.board)
+        self.durable = Durable()
         self.tails = Tails(running.platform, running.board, self.changes)
         self.by_account = Limiter(running.platform.clock, SIGN_IN_TRIES, SIGN_IN_WINDOW_S)
         self.by_address = Limiter(running.platform.clock, SIGN_IN_TRIES * 10, SIGN_IN_WINDOW_S)
