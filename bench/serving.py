@@ -1,6 +1,6 @@
 """The HTTP face: durable submits a second, showing one job among many, and a fresh server.
 
-    python bench/serving.py [--seconds 5] [--connections 16] [--json FILE]
+    python bench/serving.py [--seconds 5] [--connections 32] [--json FILE]
 
 The server runs in a process of its own on the first core, the client on the last one. Requests
 are signed beforehand, so the client does little more than write and read. Every figure stands
@@ -74,6 +74,9 @@ def server(core: int) -> Iterator[Server]:
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=serve, args=(Path(data), theirs, core), daemon=True)
         process.start()
+        while not ours.poll(0.1):
+            if not process.is_alive():
+                raise RuntimeError("the server did not start")
         found = Server(*ours.recv())
         _until_healthy(found.port)
         try:
@@ -343,7 +346,7 @@ def fresh(rounds: int) -> list[Any]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     arguments.add_argument("--seconds", type=float, default=6)
-    arguments.add_argument("--connections", type=int, default=16)
+    arguments.add_argument("--connections", type=int, default=32)
     arguments.add_argument("--pairs", type=int, default=3)
     arguments.add_argument("--json", type=Path)
     chosen = arguments.parse_args()

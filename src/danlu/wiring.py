@@ -23,7 +23,7 @@ from danlu.flow.platform import Limits, Platform
 from danlu.model.errors import EngineError, Refused
 from danlu.model.identity import AccessKey, Secret, User, Workspace
 from danlu.model.job import EngineChoice
-from danlu.ports.engine import Engine
+from danlu.ports.engine import Closes, Engine
 from danlu.ports.records import Records
 from danlu.settings import Settings
 
@@ -96,6 +96,9 @@ class Running:
     def close(self) -> None:
         """Stop deciding and let go of everything. Tasks go on: the next server adopts them."""
         self.loop.close()
+        engine = self.platform.engine
+        if isinstance(engine, Closes):
+            engine.close()
         self.platform.records.close()
         self.lock.release()
 

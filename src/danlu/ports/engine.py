@@ -183,6 +183,14 @@ class Wakes(Protocol):
         """Call `callback` (from any thread, quickly) whenever a task may have changed."""
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """An engine that holds something of the server's (helpers, sockets) and can let go of it."""
+
+    def close(self) -> None:
+        """Let go. Tasks go on without it."""
+
+
 class WakeCallback(Protocol):
     """What `Wakes.on_change` calls."""
 

@@ -58,7 +58,7 @@ def test_requests_are_signed_and_say_what_language(make: Make) -> None:
 
 
 def test_the_same_write_twice_in_a_second_is_signed_differently(make: Make) -> None:
-    with Scripted([[JSON, JSON]]) as server:
+    with Scripted([[JSON], [JSON]]) as server:
         client = make(endpoint(server), "en")
         client.post("jobs", "1", "stop")
         client.post("jobs", "1", "stop")
@@ -92,7 +92,7 @@ def test_what_is_no_danlu_server_is_said(make: Make, answer: bytes) -> None:
 
 
 def test_a_lost_read_is_tried_elsewhere_and_a_lost_write_is_not(make: Make) -> None:
-    with Scripted([[b""]]) as dead, Scripted([[JSON, JSON]]) as good:
+    with Scripted([[b""]]) as dead, Scripted([[JSON], [JSON]]) as good:
         asked: list[bool] = []
 
         def recover(connected: bool) -> Endpoint:  # noqa: FBT001 - as the seam has it
@@ -189,7 +189,7 @@ class TestNamedServers:
         monkeypatch.setenv("DANLU_ACCESS_KEY", "A")
         monkeypatch.setenv("DANLU_SECRET_KEY", "S")
         projects = reply(b'{"projects": [{"id": "p7", "name": "r"}]}')
-        with Scripted([[projects, JSON]]) as server:
+        with Scripted([[projects], [JSON]]) as server:
             client = connect("/nowhere", server.api, "en", say=lambda *_a, **_k: None)
             client.get("x")
             client.close()
