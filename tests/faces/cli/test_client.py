@@ -92,7 +92,7 @@ def test_what_is_no_danlu_server_is_said(make: Make, answer: bytes) -> None:
 
 
 def test_a_lost_read_is_tried_elsewhere_and_a_lost_write_is_not(make: Make) -> None:
-    with Scripted([[b""]]) as dead, Scripted([[JSON], [JSON]]) as good:
+    with Scripted([[b""]]) as dead, Scripted([[JSON]]) as good:
         asked: list[bool] = []
 
         def recover(connected: bool) -> Endpoint:  # noqa: FBT001 - as the seam has it
