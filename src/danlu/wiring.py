@@ -59,6 +59,7 @@ class SystemDice:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._page = b""
+        self._at = 0
 
     def token(self) -> str:
         """128 fresh random bits as 32 hexadecimal digits."""
@@ -70,9 +71,10 @@ class SystemDice:
 
     def _draw(self) -> bytes:
         with self._lock:
-            if not self._page:
-                self._page = os.urandom(4096)
-            drawn, self._page = self._page[:16], self._page[16:]
+            if self._at >= len(self._page):
+                self._page, self._at = os.urandom(4096), 0
+            drawn = self._page[self._at : self._at + 16]
+            self._at += 16
             return drawn
 
 

@@ -33,15 +33,16 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> Draft:
     platform.catalog.check(spec.engine, "algorithm.engine")
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
     spec = replace(spec, flavor=flavor.id, shape=flavor.shape)
-    _code(platform, spec)
+    places = _Places(platform)
+    _code(places, spec)
     for index, channel in enumerate(spec.inputs):
-        _input(platform, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
+        _input(places, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
     for index, output in enumerate(spec.outputs):
         field = f"algorithm.outputs[{index}].remote.obs.obs_url"
-        _any_below(platform, output.url, field)
+        places.allow(output.url, field)
         _unshared(board, output.url, field)
     if spec.log_url is not None:
-        _any_below(platform, spec.log_url, "spec.log_export_path.obs_url")
+        places.allow(spec.log_url, "spec.log_export_path.obs_url")
     return Draft(spec)
 
 
@@ -89,49 +90,64 @@ def submit(
     return future
 
 
-def _code(platform: Platform, spec: JobSpec) -> None:
+class _Places:
+    """What one submit finds out about where things lie; no bucket is asked for twice."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._objects = platform.objects
+        self._buckets: set[str] = set()
+
+    def exists(self, url: ObjectUrl) -> bool:
+        """Whether an object has this very key."""
+        try:
+            self._objects.head(url.bucket, url.key)
+        except Missing:
+            return False
+        self._buckets.add(url.bucket)
+        return True
+
+    def any_below(self, url: ObjectUrl, field: str) -> bool:
+        """Whether anything is stored below `url`; Invalid where there is no such bucket."""
+        try:
+            found = self._objects.list(url.bucket, url.directory, limit=1).objects
+        except Missing:
+            buckets = self._objects.buckets()
+            raise Invalid(
+                "bucket-missing",
+                field=field,
+                value=url,
+                bucket=url.bucket,
+                buckets=", ".join(buckets[:20]) or "none",
+            ) from None
+        self._buckets.add(url.bucket)
+        return bool(found)
+
+    def allow(self, url: Url, field: str) -> None:
+        """Raise where this server does not take such a place, or there is no such bucket."""
+        if isinstance(url, ObjectUrl):
+            if url.bucket not in self._buckets:
+                self.any_below(url, field)
+        elif not (self._platform.limits.local_paths and self._platform.engine.powers.local_paths):
+            raise Refused("path-local-refused", field=field, value=url.path)
+
+
+def _code(places: _Places, spec: JobSpec) -> None:
     if spec.code is None:
         return
-    if spec.boot_file and _exists(platform, spec.code.child(spec.boot_file)):
+    if spec.boot_file and places.exists(spec.code.child(spec.boot_file)):
         return
-    if not _any_below(platform, spec.code, "algorithm.code_dir"):
+    if not places.any_below(spec.code, "algorithm.code_dir"):
         raise Invalid("code-dir-missing", value=spec.code)
     if spec.boot_file:
         raise Invalid("boot-file-missing", value=spec.boot_file, code_dir=spec.code)
 
 
-def _input(platform: Platform, url: Url, field: str) -> None:
-    if _any_below(platform, url, field) or isinstance(url, LocalUrl):
-        return
-    if not (url.key and _exists(platform, url)):
-        raise Invalid("object-missing", field=field, value=url)
-
-
-def _exists(platform: Platform, url: ObjectUrl) -> bool:
-    try:
-        platform.objects.head(url.bucket, url.key)
-    except Missing:
-        return False
-    return True
-
-
-def _any_below(platform: Platform, url: Url, field: str) -> bool:
-    """Whether anything is stored below `url`; raises where this caller may not name that place."""
+def _input(places: _Places, url: Url, field: str) -> None:
     if isinstance(url, LocalUrl):
-        if not (platform.limits.local_paths and platform.engine.powers.local_paths):
-            raise Refused("path-local-refused", field=field, value=url.path)
-        return True
-    try:
-        return bool(platform.objects.list(url.bucket, url.directory, limit=1).objects)
-    except Missing:
-        buckets = platform.objects.buckets()
-        raise Invalid(
-            "bucket-missing",
-            field=field,
-            value=url,
-            bucket=url.bucket,
-            buckets=", ".join(buckets[:20]) or "none",
-        ) from None
+        places.allow(url, field)
+    elif not places.any_below(url, field) and not (url.key and places.exists(url)):
+        raise Invalid("object-missing", field=field, value=url)
 
 
 def _unshared(board: Board, url: Url, field: str) -> None:

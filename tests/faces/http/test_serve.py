@@ -242,6 +242,17 @@ def test_the_address_that_clients_use(tmp_path: Path) -> None:
         assert url(open_, opened) == f"http://gpu.lab:{opened.getsockname()[1]}"
 
 
+def test_connections_answer_at_once_and_notice_dead_clients(tmp_path: Path) -> None:
+    with listen(loaded(tmp_path)) as opened, socket.socket() as client:
+        client.connect(opened.getsockname())
+        accepted, _ = opened.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            # asyncio's own loop sets TCP_NODELAY only where it knows the protocol.
+            assert accepted.proto == socket.IPPROTO_TCP
+
+
 def test_a_ready_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "server.json"
     path.write_text("old")

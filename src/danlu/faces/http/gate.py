@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import ipaddress
 from collections.abc import Iterable
@@ -149,6 +150,7 @@ class Gate:
         return found
 
 
+@functools.lru_cache(maxsize=256)
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty where it cannot be read."""
     if host.startswith("["):

@@ -82,6 +82,8 @@ def internal_reply(request_id: str, language: Language) -> Reply:
 
 def language_of(wanted: str, accepted: str) -> Language:
     """The language of messages: X-Language (zh-cn, en-us) before Accept-Language."""
+    if not wanted and not accepted:
+        return "en"
     for value in (wanted, *(part.partition(";")[0] for part in accepted.split(","))):
         tag = value.strip().lower()[:2]
         if tag == "zh":

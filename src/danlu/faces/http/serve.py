@@ -29,7 +29,7 @@ READY_FILE = "server.json"
 KEEP_ALIVE_S = 75
 GRACE_S = 3
 GARBAGE = (50_000, 50, 1000)
-SWITCH_S = 0.0005
+SWITCH_S = 0.002
 """The event loop and the writer take turns on the interpreter; 5 ms a turn would be the latency."""
 
 
