@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -20,7 +21,7 @@ from danlu.flow.board import Board
 from danlu.flow.catalog import Catalog, Environment
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
-from danlu.model.errors import EngineError, Refused
+from danlu.model.errors import EngineError, PlatformError, Refused
 from danlu.model.identity import AccessKey, Secret, User, Workspace
 from danlu.model.job import EngineChoice
 from danlu.ports.engine import Closes, Engine
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from danlu.ports.objects import ObjectStore
 
 ADMIN = "admin"
+ADMIN_KEY = "admin-access-key"
 DATABASE = "danlu.sqlite"
 KEY_FILE = "secret.key"
 LOCK_FILE = "server.lock"
@@ -90,6 +92,7 @@ class Running:
     workspace: Workspace
     started_at: int
     lock: DataLock
+    ending: Ending
 
     def start(self) -> None:
         """Begin to carry jobs through their lives."""
@@ -103,6 +106,20 @@ class Running:
             engine.close()
         self.platform.records.close()
         self.lock.release()
+
+
+class Ending:
+    """Ends this server in good order when its records can no longer be trusted; the next one starts
+    from what is on disk.
+    """
+
+    def __init__(self) -> None:
+        self.problem: PlatformError | None = None
+        """Why the server ends; None while nothing is wrong."""
+
+    def __call__(self, problem: PlatformError) -> None:
+        self.problem = problem
+        signal.raise_signal(signal.SIGTERM)
 
 
 class DataLock:
@@ -141,14 +158,25 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     Raises Refused when another server has the data directory or its database is newer than this
     program. Nothing runs until `Running.start`.
     """
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        lock = DataLock(settings.data / LOCK_FILE)
+        opened.callback(lock.release)
+        running = _opened(settings, api, lock, opened)
+        # What was opened now closes with the platform.
+        opened.pop_all()
+    return running
+
+
+def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.ExitStack) -> Running:
     from danlu.stores.folder import FolderStore
     from danlu.stores.sql import open_records
 
     data = settings.data
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = DataLock(data / LOCK_FILE)
-    clock, dice = SystemClock(), SystemDice()
-    records = open_records(settings.database or str(data / DATABASE), data / KEY_FILE, clock)
+    clock, dice, ending = SystemClock(), SystemDice(), Ending()
+    where = settings.database or str(data / DATABASE)
+    records = open_records(where, data / KEY_FILE, clock, ending)
+    opened.callback(records.close)
     limits = Limits(queued_jobs=settings.max_queued, local_paths=settings.allow_local_paths)
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
@@ -162,37 +190,65 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     )
     platform = Platform(records, objects, engine, catalog, clock, dice, limits, api)
     board = Board(records)
-    return Running(
-        settings, platform, board, Loop(platform, board, _end), admin, workspace, clock.now(), lock
-    )
-
-
-def _end() -> None:
-    """End this server in good order; the next one starts from what is on disk."""
-    signal.raise_signal(signal.SIGTERM)
+    loop = Loop(platform, board)
+    return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
 
 
 def first_admin(records: Records, settings: Settings) -> tuple[Workspace, AccessKey]:
-    """The workspace, user and key pair of this server, made at its first start."""
-    name = records.setting("admin-access-key")
+    """The workspace, user and key pair of this server, made at its first start.
+
+    A start may be killed between any two of its writes; the next one goes on with what is there.
+    """
+    name = records.setting(ADMIN_KEY)
     if name:
         key = records.access_key(name)
         found = records.workspace(key.user.workspace) if key else None
         if key and found:
             return found, key
-    workspace = Workspace(uuid.uuid4().hex, settings.region)
-    password = secrets.token_urlsafe(18)
-    user = User(uuid.uuid4().hex, ADMIN, workspace.id, uuid.uuid4().hex, hash_password(password))
-    key = AccessKey(_access_key(), Secret(secrets.token_urlsafe(30)), user)
-    path = settings.data / PASSWORD_FILE
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(password + "\n")
-    records.add_workspace(workspace).result()
-    records.add_user(user).result()
-    records.add_access_key(key).result()
-    records.set_setting("admin-access-key", key.access_key).result()
+    user = records.user(ADMIN)
+    workspace = records.workspace(user.workspace) if user else None
+    workspace = workspace or _first_workspace(records, settings)
+    user = user or _first_user(records, settings, workspace)
+    key = _first_key(records, user)
+    records.set_setting(ADMIN_KEY, key.access_key).result()
     return workspace, key
+
+
+def _first_workspace(records: Records, settings: Settings) -> Workspace:
+    """The one that is there, or a new one."""
+    for workspace in records.workspaces():
+        return workspace
+    workspace = Workspace(uuid.uuid4().hex, settings.region)
+    records.add_workspace(workspace).result()
+    return workspace
+
+
+def _first_user(records: Records, settings: Settings, workspace: Workspace) -> User:
+    """The administrator. The password is in its file before the user is on record: a user whose
+    password nobody knows could not be used.
+    """
+    password = secrets.token_urlsafe(18)
+    path = settings.data / PASSWORD_FILE
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "w") as file:
+        file.write(password + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    hashed = hash_password(password)
+    user = User(uuid.uuid4().hex, ADMIN, workspace.id, uuid.uuid4().hex, hashed)
+    records.add_user(user).result()
+    return user
+
+
+def _first_key(records: Records, user: User) -> AccessKey:
+    """The one that is there, or a new one."""
+    for known in records.access_keys(user.id):
+        found = records.access_key(known)
+        if found is not None:
+            return found
+    key = AccessKey(_access_key(), Secret(secrets.token_urlsafe(30)), user)
+    records.add_access_key(key).result()
+    return key
 
 
 def _access_key() -> str:

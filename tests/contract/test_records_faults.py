@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -184,15 +185,47 @@ class DiskGone(Sqlite):
         raise error
 
 
+def test_a_chore_that_meets_a_failed_fsync_ends_the_server_too(tmp_path: Path) -> None:
+    """(fault 23) Nobody waits for it, so nobody else would hear of it."""
+    clock, told = ManualClock(), threading.Event()
+    database = Sqlite(tmp_path / "records.db")
+    migrate(database)
+    writes = 0
+
+    class SecondGone(DiskGone):
+        def finish(self, connection: Connection) -> None:
+            nonlocal writes
+            writes += 1
+            (Sqlite if writes == 1 else DiskGone).finish(self, connection)
+
+    keys = KeyFile(tmp_path / "key")
+    records = SqlRecords(SecondGone(database.path), keys, clock, lambda _: told.set())
+    try:
+        clock.advance(1000)
+        assert records.submit(submission()).result(WAIT).created
+        assert told.wait(WAIT)
+    finally:
+        records.close()
+
+
 def test_after_a_failed_fsync_nothing_is_acknowledged_any_more(tmp_path: Path) -> None:
     """(fault 23) The kernel may call the same pages written the next time it is asked."""
     database = DiskGone(tmp_path / "records.db")
     migrate(Sqlite(database.path))
-    records = SqlRecords(database, KeyFile(tmp_path / "key"), ManualClock())
+    ended: list[PlatformError] = []
+    told = threading.Event()
+
+    def end(problem: PlatformError) -> None:
+        ended.append(problem)
+        told.set()
+
+    records = SqlRecords(database, KeyFile(tmp_path / "key"), ManualClock(), end)
     try:
         with pytest.raises(Unavailable) as failed:
             records.submit(submission()).result(WAIT)
         assert failed.value.key == "database-failed"
+        assert told.wait(WAIT)
+        assert [problem.key for problem in ended] == ["database-failed"]
         with pytest.raises(Unavailable) as later:
             records.submit(submission())
         assert later.value.key == "database-failed"

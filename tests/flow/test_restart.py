@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from danlu.engines.memory_script import Script
-from danlu.flow.loop import Loop
 from danlu.model.attempt import FINAL, Event, State
-from danlu.model.errors import Unavailable
 from danlu.model.event import JobEvent
 from danlu.model.queue import fit
 from danlu.ports.records import Move
@@ -145,18 +141,3 @@ def test_a_move_that_no_longer_applies_is_taken_back(house: House) -> None:
     assert house.state(job) is State.CANCELLED
     assert house.board.get(job) is None
     assert "launch" not in house.engine.calls
-
-
-def test_records_that_cannot_be_trusted_end_the_server(house: House) -> None:
-    """(fault 23)"""
-
-    def unsure() -> None:
-        raise Unavailable("database-failed", path="/x", detail="Input/output error")
-
-    ended = threading.Event()
-    house.loop = Loop(house.platform, house.board, ended.set)
-    house.loop.start()
-    house.loop.turn = unsure  # type: ignore[method-assign]  # the fault
-    house.loop.wake()
-    assert ended.wait(30)
-    house.loop.close()

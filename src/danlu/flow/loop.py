@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 
 from danlu.flow.board import Board
 from danlu.flow.finish import finish
@@ -30,16 +29,10 @@ CAPACITY_EVERY_S = 30.0
 
 
 class Loop:
-    """Runs the verbs over a board until it is closed.
+    """Runs the verbs over a board until it is closed."""
 
-    `on_fatal` is called when the records can no longer be trusted; it ends the process.
-    """
-
-    def __init__(
-        self, platform: Platform, board: Board, on_fatal: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, platform: Platform, board: Board) -> None:
         self._platform = platform
-        self._on_fatal = on_fatal
         self._board = board
         self._woken = threading.Event()
         self._closing = False
@@ -101,9 +94,6 @@ class Loop:
                 # The database is busy, a disk is full: what was not recorded is tried again.
                 self.failed_turns += 1
                 log.warning("turn put off: %s", error)
-                if error.key == "database-failed":
-                    # A failed fsync: what is on disk is not known, so nothing may be built on it.
-                    self._on_fatal()
                 self._recover()
             except Exception:
                 self.failed_turns += 1

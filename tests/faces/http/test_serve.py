@@ -141,6 +141,49 @@ def test_a_server_ends_in_seconds_though_someone_follows_and_waits(tmp_path: Pat
             assert time.monotonic() - began < 10
 
 
+FORGETFUL = """
+import sqlite3, sys
+from pathlib import Path
+from danlu.faces.cli.main import main
+from danlu.stores.sql.sqlite import Sqlite
+finish = Sqlite.finish
+def forget(self, connection):
+    if not Path(sys.argv[1], "forgetful").exists():
+        return finish(self, connection)
+    self.undo(connection)
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+    raise error
+Sqlite.finish = forget
+sys.exit(main(["serve", "--data", sys.argv[1], "--port", "0"]))
+"""
+
+
+def test_a_server_whose_disk_forgets_ends_at_once_with_an_error(tmp_path: Path) -> None:
+    """(fault 23) At the first write that was not kept, though the loop has nothing to write."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", FORGETFUL, str(tmp_path)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "DANLU_ENGINE": "memory", "DANLU_LANG": "en"},
+    )
+    try:
+        said = ready(tmp_path, started)
+        (tmp_path / "forgetful").touch()
+        body = b'{"metadata": {"name": "a"}, "algorithm": {"command": "true"}}'
+        status, problem = request(said, "POST", f"/danlu/v1/{said['project_id']}/jobs", body)
+        assert (status, problem["key"]) == (503, "database-failed")
+        _, errors = started.communicate(timeout=PATIENCE_S)
+    finally:
+        if started.poll() is None:
+            started.kill()
+            started.communicate(timeout=PATIENCE_S)
+    assert started.returncode == 75
+    assert "the disk did not keep what was written" in errors.decode()
+    with process(tmp_path) as second:
+        (tmp_path / "forgetful").unlink()
+        assert request(ready(tmp_path, second), "GET", "/danlu/v1/health")[0] == 200
+
+
 def test_a_second_server_on_the_same_data_is_refused(tmp_path: Path) -> None:
     with process(tmp_path) as first:
         ready(tmp_path, first)

@@ -37,7 +37,7 @@ def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; tasks go on without us. The process's exit status.
 
     Raises Refused where the address may not or cannot be listened on, or where another server
-    has the data directory.
+    has the data directory; Unavailable after the disk did not keep what was written.
     """
     _log_to_stderr(settings)
     check(settings)
@@ -48,6 +48,8 @@ def serve(settings: Settings) -> int:
             run(running, opened, api)
         finally:
             running.close()
+    if running.ending.problem is not None:
+        raise running.ending.problem
     return 0
 
 

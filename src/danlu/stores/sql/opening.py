@@ -9,24 +9,28 @@ from danlu.ports.records import Records
 from danlu.ports.world import Clock
 from danlu.stores.sql.database import Database
 from danlu.stores.sql.migrate import migrate
-from danlu.stores.sql.records import SqlRecords
+from danlu.stores.sql.records import SqlRecords, carry_on
 from danlu.stores.sql.secrets import KeyFile
+from danlu.stores.sql.writer import OnFatal
 
 POSTGRES = ("postgresql://", "postgres://")
 
 
-def open_records(url_or_path: str | Path, key_file: Path, clock: Clock) -> Records:
+def open_records(
+    url_or_path: str | Path, key_file: Path, clock: Clock, on_fatal: OnFatal = carry_on
+) -> Records:
     """Open the records in a SQLite file or in PostgreSQL (`postgresql://user@host/name`).
 
     The database is checked, and made or brought up to date. `key_file` holds the key of the
-    secrets; it is made when it is first needed. Refused for a database that is damaged, of a
-    newer program or somebody else's; Unavailable where it cannot be reached.
+    secrets; it is made when it is first needed. `on_fatal` is told, on a thread of the records,
+    when the disk did not keep what was written: it has to end the process. Refused for a database
+    that is damaged, of a newer program or somebody else's; Unavailable where it cannot be reached.
     """
     database = open_database(url_or_path)
     try:
         database.check()
         migrate(database)
-        return SqlRecords(database, KeyFile(key_file), clock)
+        return SqlRecords(database, KeyFile(key_file), clock, on_fatal)
     except PlatformError:
         raise
     except database.errors as error:

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from danlu.model.attempt import Attempt, AttemptKey, State
+from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import JobView, Task
@@ -22,7 +23,7 @@ from danlu.stores.sql.secrets import KeyFile
 from danlu.stores.sql.session import each
 from danlu.stores.sql.signatures import Signatures
 from danlu.stores.sql.wishes import OfJob
-from danlu.stores.sql.writer import Apply, Writer
+from danlu.stores.sql.writer import Apply, OnFatal, Writer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,15 +38,21 @@ _FORGET = each(wishes.forget)
 _ADD = each(identity.add)
 
 
+def carry_on(problem: PlatformError) -> None:
+    """For those who only open records for a moment: each later write tells them `problem`."""
+
+
 class SqlRecords:
     """`danlu.ports.records.Records`. Values that no column can hold raise Invalid at once."""
 
-    def __init__(self, database: Database, keys: KeyFile, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, keys: KeyFile, clock: Clock, on_fatal: OnFatal = carry_on
+    ) -> None:
         self._clock = clock
         self._reads = Reads(database)
         self._listing = Listing(database, self._reads)
         self._identity = Identity(self._reads, keys)
-        self._writer = Writer(database, clock, identity.forget_expired)
+        self._writer = Writer(database, clock, identity.forget_expired, on_fatal)
         self._signatures = Signatures(self._reads, self._writer, clock.now())
 
     def close(self) -> None:

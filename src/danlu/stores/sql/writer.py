@@ -31,6 +31,8 @@ Result = TypeVar("Result")
 Apply = Callable[[Session, Sequence[Item]], Sequence[Result]]
 """Carries out writes of one kind; one result for each item, in order."""
 
+OnFatal = Callable[[PlatformError], None]
+
 MOST_IN_GROUP = 256
 MOST_WAITING = 20_000
 """Writes that may wait; beyond that callers are told to come back."""
@@ -51,14 +53,23 @@ class Write:
 
 
 class Writer:
-    """Owns the writing connection. `put` may be called from any thread."""
+    """Owns the writing connection. `put` may be called from any thread.
+
+    `on_fatal` is called, on the writing thread, when the disk did not keep what was written:
+    nothing may be built on these records any more, and the process has to end.
+    """
 
     def __init__(
-        self, database: Database, clock: Clock, chore: Callable[[Session, int], None]
+        self,
+        database: Database,
+        clock: Clock,
+        chore: Callable[[Session, int], None],
+        on_fatal: OnFatal,
     ) -> None:
         self._database = database
         self._clock = clock
         self._chore = chore
+        self._on_fatal = on_fatal
         self._chore_done = clock.monotonic()
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -132,6 +143,9 @@ class Writer:
             for write in group
             if write.future is not None and write.future.set_running_or_notify_cancel()
         ]
+        if self._failed is not None:
+            _fail(asked, self._failed)
+            return
         owed = self._owed + [write for write in group if write.future is None]
         problem = self._attempt(owed, asked)
         if problem is None:
@@ -214,10 +228,13 @@ class Writer:
 
     def _give_up(self, asked: Sequence[Write], problem: Exception) -> None:
         log.error("%d write(s) did not reach the disk: %s", len(asked), problem)
-        if isinstance(problem, PlatformError) and problem.key == "database-failed":
-            # The kernel may drop what it could not write and report success the next time.
-            self._failed = problem
+        if not isinstance(problem, PlatformError) or problem.key != "database-failed":
+            _fail(asked, problem)
+            return
+        # The kernel may drop what it could not write and report success the next time.
+        self._failed = problem
         _fail(asked, problem)
+        self._on_fatal(problem)
 
     def _do_chore(self) -> None:
         if self._clock.monotonic() - self._chore_done < CHORE_S:
@@ -231,7 +248,7 @@ class Writer:
         try:
             self._transact([Write(chore, self._clock.now(), None)])
         except _Undone as undone:
-            log.warning("expired rows are kept for now: %s", undone.problem)
+            self._give_up((), undone.problem)
 
 
 class _Undone(Exception):

@@ -1,0 +1,116 @@
+"""The composition root: a start that is killed or fails anywhere is followed by one that works."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from danlu import settings, wiring
+from danlu.engines.memory import ManualClock
+from danlu.faces.http.serve import serve
+from danlu.model.errors import Invalid, Unavailable
+from danlu.ports.records import Records
+from danlu.settings import Settings
+from danlu.stores.sql import open_records
+from danlu.wiring import PASSWORD_FILE, first_admin, open_platform
+
+WRITES = ("add_workspace", "add_user", "add_access_key", "set_setting")
+
+
+class Killed(BaseException):
+    """What ends a process ends it here."""
+
+
+class Fatal:
+    """Records of a server that is killed at one of its writes, before or after it is on disk."""
+
+    def __init__(self, records: Records, write: str, *, stored: bool) -> None:
+        self._records, self._write, self._stored = records, write, stored
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._records, name)
+        if name != self._write:
+            return known
+
+        def killed(*arguments: object) -> Future[bool]:
+            if self._stored:
+                known(*arguments).result()
+            raise Killed
+
+        return killed
+
+
+def opened(data: Path) -> Records:
+    return open_records(str(data / "danlu.sqlite"), data / "secret.key", ManualClock())
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_first_start_that_was_killed_is_done_by_the_next_one(
+    tmp_path: Path, write: str, when: str
+) -> None:
+    """(case 28) At any of its writes, before or after it is on disk."""
+    loaded = settings.load(tmp_path, {}, {}).settings
+    records = opened(tmp_path)
+    with pytest.raises(Killed):
+        first_admin(Fatal(records, write, stored=when == "after"), loaded)
+    records.close()
+
+    records = opened(tmp_path)
+    workspace, key = first_admin(records, loaded)
+    again, same = first_admin(records, loaded)
+
+    assert (again, same.access_key) == (workspace, key.access_key)
+    assert same.secret.reveal() == key.secret.reveal()
+    assert [one.id for one in records.workspaces()] == [workspace.id]
+    assert key.user.workspace == workspace.id
+    assert list(records.access_keys(key.user.id)) == [key.access_key]
+    assert fits((tmp_path / PASSWORD_FILE).read_text().strip(), key.user.password_hash)
+    records.close()
+
+
+def fits(password: str, hashed: str) -> bool:
+    from argon2 import PasswordHasher
+
+    return PasswordHasher().verify(hashed, password)
+
+
+def test_a_start_that_fails_lets_go_of_the_data_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever step it is that fails; the same process may then try again."""
+    none_such = settings.load(tmp_path, {"engine": "no-such"}, {}).settings
+    loaded = settings.load(tmp_path, {"engine": "memory"}, {}).settings
+    with pytest.raises(Invalid):
+        open_platform(none_such)
+    open_platform(loaded).close()
+
+    def full(*_: object) -> None:
+        raise Unavailable("busy", detail="x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(wiring, "first_admin", full)
+        with pytest.raises(Unavailable):
+            open_platform(loaded)
+    open_platform(loaded).close()
+
+
+def test_a_server_whose_disk_forgets_says_so_and_ends_with_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(fault 23) Its starter and its supervisor shall not take it for a stop that was asked for."""
+    loaded: Settings = settings.load(tmp_path, {"engine": "memory", "port": 0}, {}).settings
+
+    def run(running: wiring.Running, *_: object) -> None:
+        running.ending.problem = Unavailable("database-failed", path="/x", detail="EIO")
+
+    monkeypatch.setattr("danlu.faces.http.serve.run", run)
+
+    with pytest.raises(Unavailable) as ended:
+        serve(loaded)
+
+    assert ended.value.key == "database-failed"
+    assert ended.value.exit != 0
