@@ -139,8 +139,16 @@ def reasons(language: str) -> str:
     return table(heads(language, *names), rows)
 
 
+def points(_language: str) -> str:
+    from danlu.ports.crash import POINTS
+
+    return table(
+        ("point", "what stands when it is passed"), ((f"`{n}`", s) for n, s in POINTS.items())
+    )
+
+
 BLOCKS: dict[str, Callable[[str], str]] = {
-    block.__name__: block for block in (states, settings, commands, routes, errors, reasons)
+    block.__name__: block for block in (states, settings, commands, routes, errors, reasons, points)
 }
 
 

@@ -22,8 +22,9 @@ PREFIX = "DANLU_"
 FILE = "danlu.toml"
 CLIENT_VARIABLES = frozenset(
     {"SERVER", "ACCESS_KEY", "SECRET_KEY", "LANG", "JOB_ID", "ATTEMPT", "STOP_FILE", "DEBUG"}
+    | {"CRASH_POINTS"}
 )
-"""`DANLU_*` variables that belong to the command line or to a job, not to the server."""
+"""`DANLU_*` variables that belong to the command line, to a job or to the kill harness."""
 
 
 def _setting(default: Any, english: str, chinese: str) -> Any:

@@ -10,6 +10,7 @@ from danlu.model.attempt import Event, State, after
 from danlu.model.event import JobEvent, Level
 from danlu.model.outcome import outcome
 from danlu.model.reason import Reason, ReasonCode
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Phase, Ref, Seen
 from danlu.ports.records import Move
 
@@ -21,7 +22,9 @@ def finish(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
         if len(looks) == len(entry.refs) and all(
             look.phase in (Phase.DONE, Phase.ABSENT) and not look.unreachable for look in looks
         ):
-            board.send(_end(platform, entry, looks))
+            move = _end(platform, entry, looks)
+            crash_point("finish.before-commit")
+            board.send(move)
 
 
 def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:

@@ -11,6 +11,7 @@ from danlu.model.event import JobEvent, Level
 from danlu.model.job import Intent
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import Gpu
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Launch
 from danlu.ports.records import Move
 
@@ -43,8 +44,10 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
         for ref in entry.refs
     ]
     entry.launched = True
+    crash_point("launch.after-commit")
     try:
         platform.engine.launch(launches)
+        crash_point("launch.after-spawn")
     except PlatformError as error:
         now = platform.clock.now()
         reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})

@@ -19,6 +19,7 @@ from danlu.flow.platform import Platform
 from danlu.flow.stop import stop
 from danlu.flow.sweep import sweep, sweep_orphans
 from danlu.model.errors import PlatformError
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Wakes
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ class Loop:
             pass
         launch(platform, board)
         board.settle()
+        crash_point("turn.after-commit")
 
     def _refresh(self) -> None:
         now = self._platform.clock.monotonic()

@@ -11,6 +11,7 @@ from danlu.model.attempt import Event, State
 from danlu.model.event import JobEvent, Level
 from danlu.model.job import Task
 from danlu.model.reason import Reason, ReasonCode
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Exit, Phase, Ref, Seen
 from danlu.ports.records import Move
 
@@ -38,6 +39,7 @@ def _compare(platform: Platform, board: Board, entry: Entry, seen: Sequence[Seen
     tasks, events = _facts(entry, seen)
     event = _event(entry.attempt.state, seen)
     while event is not None:
+        crash_point("observe.before-commit")
         board.send(_move(platform, entry, event, seen, tasks, events))
         tasks, events = [], []
         # A short task may have started and ended between two looks: record both.

@@ -7,6 +7,7 @@ from danlu.flow.platform import Platform
 from danlu.model import queue
 from danlu.model.attempt import Event
 from danlu.model.event import JobEvent
+from danlu.ports.crash import crash_point
 from danlu.ports.records import Move
 
 PASS_DEPTH = queue.BACKFILL_DEPTH + 28
@@ -39,5 +40,7 @@ def place(platform: Platform, board: Board) -> bool:
                 placement=granted.places,
             )
         )
+    if grants:
+        crash_point("place.granted")
     board.due = board.due or bool(grants)
     return bool(grants)

@@ -12,6 +12,7 @@ from danlu.model.errors import Refused
 from danlu.model.event import JobEvent, Level
 from danlu.model.identity import Caller
 from danlu.model.reason import Reason, ReasonCode
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Phase, Ref, Seen
 from danlu.ports.records import Move
 
@@ -34,6 +35,7 @@ def want_stop(
 
     def recorded(done: Future[bool]) -> None:
         if not done.cancelled() and done.exception() is None and done.result():
+            crash_point("stop.after-commit")
             board.want_stop(job_id, by)
             wake()
 
@@ -56,7 +58,9 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
             continue
         for ref in entry.refs:
             if ref.task not in entry.told_to_stop:
+                crash_point("stop.before-order")
                 platform.engine.stop(ref, entry.job.spec.grace_s)
+                crash_point("stop.after-order")
         entry.told_to_stop = frozenset(ref.task for ref in entry.refs)
 
 

@@ -15,6 +15,7 @@ from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
 from danlu.model.job import Job, JobSpec, JobView
 from danlu.model.url import LocalUrl, ObjectUrl, Url
+from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
 
 FLAVOR_FIELD = "spec.resource.flavor_id"
@@ -81,6 +82,7 @@ def submit(
     future = platform.records.submit(Submission(job, attempt, (event,)))
 
     def recorded(done: Future[Submitted]) -> None:
+        crash_point("submit.after-commit")
         if not done.cancelled() and done.exception() is None and done.result().created:
             board.add(JobView(done.result().job, attempt))
             if board.due:

@@ -6,6 +6,7 @@ import logging
 
 from danlu.flow.platform import Platform
 from danlu.model.attempt import AttemptKey
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Ref
 
 log = logging.getLogger(__name__)
@@ -18,6 +19,8 @@ def sweep(platform: Platform) -> None:
         for task in range(tasks):
             platform.engine.remove(Ref(job_id, attempt, task, token))
         freed.add(job_id)
+    if freed:
+        crash_point("sweep.before-forget")
     for forgotten in [platform.records.forget(job_id) for job_id in freed]:
         forgotten.result()
 

@@ -28,6 +28,7 @@ from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.node.stage import Stage, StageFailed
 from danlu.node.supervise import Supervisor
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, TaskFile
 
 NO_PLAN_EXIT = 66
@@ -88,11 +89,14 @@ class Agent:
             return files.BUSY_EXIT
         if self._directory.exists(files.DONE):
             return 0
+        crash_point("agent.locked")
         self._announce()
+        crash_point("agent.announced")
         while not self._directory.exists(files.EXIT):
             self._step()
         self._lock = self._lock or self._directory.take(files.LOCK)
         self._dismiss()
+        crash_point("agent.collecting")
         Collector(self._directory, self._plan).run()
         return 0
 
@@ -168,9 +172,11 @@ class Agent:
                     exits.unstarted(self._directory, ReasonCode.BOOT_FAILED, detail=detail)
                 )
                 return
+        crash_point("agent.staged")
         name, _, value = ending.marker(self._directory.path).partition("=")
         env = {**self._plan.environment, **found.env, name: value}
         handle.order(self._directory, cast("int", self._lock), Program(found.argv, env, found.cwd))
+        crash_point("agent.ordered")
         self._log_source = handle.source
         Supervisor(
             self._directory, self._plan, handle.identity, self._signals, handle.started

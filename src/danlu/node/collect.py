@@ -19,6 +19,7 @@ from danlu.node.stored import Stored
 from danlu.node.sync import PROBLEMS, OutputSync
 from danlu.node.target import open_target
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import AgentPlan, DoneFile
 
 TRIES = 3
@@ -60,7 +61,9 @@ class Collector:
             "detail": problem or {},
             "log_bytes": log.stat().st_size if log.exists() else 0,
         }
+        crash_point("agent.before-done")
         self._directory.publish_surely(files.DONE, done)
+        crash_point("agent.after-done")
         if not problem:
             places.remove_work(self._plan.layout, self._directory.path)
 

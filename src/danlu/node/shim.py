@@ -23,6 +23,7 @@ from danlu.node.oom import LOOK_EVERY_S, OomWatch
 from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import ExitFile, ProcessIdentity, TaskFile
 
 LEFTOVER_GRACE_S = 2.0
@@ -134,15 +135,19 @@ class Shim:
         if start is None:
             return
         linux.outlive_parent()
+        crash_point("shim.ordered")
         failed = self._start(pending, start)
         if failed is not None:
             self._directory.publish_surely(files.EXIT, failed)
             return
         self._attend(until_s=None)
+        crash_point("shim.ended")
         record = self._record()
         self._see_off_leftovers(record)
         self._close_log(record)
+        crash_point("shim.before-exit")
         self._directory.publish_surely(files.EXIT, record)
+        crash_point("shim.after-exit")
 
     def _receive(self) -> Program | None:
         """The order, or None if the agent has gone without one."""
@@ -179,6 +184,7 @@ class Shim:
         }
         # On record before the program's first instruction: whoever finds no record may launch.
         self._directory.publish(files.TASK, record)
+        crash_point("shim.recorded")
         failure = pending.go(start)
         if failure is not None:
             os.waitpid(pending.pid, 0)
@@ -191,6 +197,7 @@ class Shim:
         with suppress(OSError):  # the agent may be gone by now
             os.write(self.started, b"s")
         os.close(self.started)
+        crash_point("shim.started")
         self._directory.reserve(files.EXIT)
         return None
 

@@ -19,6 +19,7 @@ from danlu.node.sample import Sampler
 from danlu.node.signals import SignalPipe
 from danlu.node.sync import PROBLEMS, OutputSync
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import AgentPlan, ProcessIdentity, TaskFile
 
 KILL_LIMIT_S = 5.0
@@ -129,10 +130,12 @@ class Supervisor:
         program = self._running_program()
         if program is None:
             return False
+        crash_point("agent.noticed")
         if not tree.signal_group(self._below_shim, program["pid"], signal.SIGTERM):
             for process in self._below_shim():
                 identity.send_to(process, signal.SIGTERM)
         self._term_due = False
+        crash_point("agent.terminated")
         return True
 
     def _kill(self) -> float:

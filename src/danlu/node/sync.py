@@ -15,6 +15,7 @@ from danlu.model.job import Output
 from danlu.node.parallel import each
 from danlu.node.stored import State, Stored, state_of
 from danlu.node.target import Target, Unsteady
+from danlu.ports.crash import crash_point
 
 PROBLEMS = (OSError, PlatformError, Unsteady)
 DEEPEST = 64
@@ -162,5 +163,7 @@ class OutputSync:
         return Summary(len(sizes), sum(sizes.values()), walk.skipped, walk.example)
 
     def _put(self, name: str, *, last: bool) -> None:
+        crash_point("agent.before-upload")
         state = self._target.put(self.root / name, name, last=last)
+        crash_point("agent.after-upload")
         self._stored.note(self._index, name, state)

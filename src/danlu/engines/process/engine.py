@@ -32,7 +32,9 @@ from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
 from danlu.node import gpu, places
 from danlu.node.directory import publish_json, read_json, sync_directory
+from danlu.ports import crash
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Launch, LogChunk, Powers, Ref, Sample, Seen, WakeCallback
 from danlu.ports.task_directory import AgentPlan
 
@@ -90,6 +92,7 @@ class ProcessEngine:
         self._tasks: dict[str, Task] = {}
         self._bell = Bell(self._root / "wake")
         agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
+        agent_environment |= crash.environment()
         self._starter = Starter(self._root / "agents.err", agent_environment)
         self._starter.warm()
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
@@ -185,8 +188,10 @@ class ProcessEngine:
             task = self._task(ref)
             if task is None:
                 return
+            crash_point("remove.before-end")
             if not ending.end(task.path):
                 raise EngineError("engine-failed", detail=f"{ref.name} cannot be ended")
+            crash_point("remove.after-end")
             self._discard(task.path)
             self._tasks.pop(ref.name, None)
         self._empty_trash()
@@ -280,7 +285,9 @@ class ProcessEngine:
         unborn.mkdir(mode=0o700)
         try:
             publish_json(unborn, files.PLAN, to_json(whole))
+            crash_point("launch.before-publish")
             unborn.rename(path)
+            crash_point("launch.after-publish")
         except BaseException:
             places.remove_tree(unborn)
             raise
@@ -290,6 +297,7 @@ class ProcessEngine:
         task = self._tasks[ref.name]
         if task.agent() is None and not (task.path / files.DONE).exists():
             task.begin()
+            crash_point("launch.after-handover")
 
     def _seen(self, task: Task) -> Seen:
         abandoned = not task.handed_over and not task.begun

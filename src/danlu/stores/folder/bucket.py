@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from danlu.model.errors import Missing, PlatformError, Refused
+from danlu.ports.crash import crash_point
 from danlu.ports.objects import Listing, ObjectInfo
 from danlu.stores.folder import listing
 from danlu.stores.folder.blobs import Blobs, Incoming
@@ -285,11 +286,13 @@ class Bucket:
             return blobs
 
         incoming.risk()
+        crash_point("objects.before-index")
         try:
             replaced = self._index.write(change, incoming.directory)
         except (Refused, Missing):
             incoming.discard()
             raise
+        crash_point("objects.after-index")
         incoming.keep()
         self._take_away(replaced)
 

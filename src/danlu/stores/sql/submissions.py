@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, bindparam, select
 
 from danlu.model.job import Job
+from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
 from danlu.stores.sql import rows, schema
 from danlu.stores.sql.database import MOST_ROWS, powers
@@ -57,6 +58,7 @@ def submit(session: Session, items: Sequence[NewJob]) -> list[Submitted]:
     session.insert(schema.specs, specs)
     session.insert(schema.attempts, [item.attempt for item in new])
     session.insert(schema.events, [event for item in new for event in item.events])
+    crash_point("submit.before-commit")
     made = {
         item.job.id: dataclasses.replace(item.job, sequence=number)
         for item, number in zip(new, numbers, strict=True)

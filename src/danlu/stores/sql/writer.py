@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from danlu.model.errors import PlatformError, Unavailable
+from danlu.ports.crash import crash_point
 from danlu.ports.world import Clock
 from danlu.stores.sql.database import Connection, Database, blames_one
 from danlu.stores.sql.session import Session
@@ -200,7 +201,9 @@ class Writer:
                 for apply, run in itertools.groupby(writes, lambda write: write.apply):
                     results.extend(apply(session, [write.item for write in run]))
                 committing = True
+                crash_point("records.before-commit")
                 self._database.finish(connection)
+                crash_point("records.after-commit")
             except Exception as error:
                 problem = self._undo(error)
                 # A connection that broke before the commit has left nothing behind.
