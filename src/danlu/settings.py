@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from danlu.model import limits
 from danlu.model.errors import Invalid
 from danlu.model.flavor import Flavor
 from danlu.model.resources import GIB, Shape
@@ -104,6 +105,12 @@ class Settings:
         100_000,
         "how many jobs may wait before submits are refused",
         "排队作业数上限，超出则拒绝提交",
+    )
+    log_limit_mib: int = _setting(
+        1024,
+        "how many MiB of each task's log are kept where the job does not say (danlu.log_limit_mib):"
+        " its beginning and its end, half each",
+        "作业未指定（danlu.log_limit_mib）时，每个任务的日志保留多少 MiB：开头与结尾各一半",
     )
     log_level: str = _setting(
         "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
@@ -233,7 +240,12 @@ def _boolean(key: str, value: Any, source: str) -> bool:
 
 
 def _integer(key: str, value: Any, source: str) -> int:
-    low, high = {"port": (0, 65_535), "max_queued": (1, 10_000_000)}.get(key, (0, 2**62))
+    bounds = {
+        "port": (0, 65_535),
+        "max_queued": (1, 10_000_000),
+        "log_limit_mib": (1, limits.LOG_MIB),
+    }
+    low, high = bounds.get(key, (0, 2**62))
     try:
         number = int(str(value))
     except ValueError:

@@ -177,7 +177,11 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     where = settings.database or str(data / DATABASE)
     records = open_records(where, data / KEY_FILE, clock, ending)
     opened.callback(records.close)
-    limits = Limits(queued_jobs=settings.max_queued, local_paths=settings.allow_local_paths)
+    limits = Limits(
+        queued_jobs=settings.max_queued,
+        local_paths=settings.allow_local_paths,
+        log_bytes=settings.log_limit_mib << 20,
+    )
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
     workspace, admin = first_admin(records, settings)

@@ -14,7 +14,7 @@ import pytest
 
 from danlu.model.errors import EngineError
 from danlu.model.reason import ReasonCode
-from danlu.ports.engine import Launch, Phase, Ref, Wakes
+from danlu.ports.engine import Dropped, Launch, Phase, Ref, Wakes
 from tests.contract.engines import (
     HANG_S,
     HOUSES,
@@ -295,6 +295,30 @@ def test_a_log_that_has_not_begun_is_empty_and_not_ended(house: House) -> None:
     assert (chunk.data, chunk.ended) == (b"", False)
     finish(house, ref)
     assert house.engine.logs(ref, 0).ended
+
+
+def test_a_log_beyond_its_limit_keeps_head_and_tail(house: House) -> None:
+    """(fault 45)"""
+    some = b"".join(b"line %06d\n" % number for number in range(1_000))
+    written = some * 20
+    ref = launch(house, Program(out=some, times=20), log_limit_bytes=100_000)
+    finish(house, ref)
+    found, since = [], 0
+    while (chunk := house.engine.logs(ref, since, 30_000)).data:
+        found.append(chunk)
+        since = chunk.next
+    assert chunk.ended
+    assert since == len(written)
+    assert all(written[chunk.offset : chunk.next] == chunk.data for chunk in found)
+    (gap,) = [chunk for chunk in found if chunk.dropped]
+    assert found[0].offset == 0
+    assert sum(len(chunk.data) for chunk in found) <= 110_000
+    head = found[found.index(gap) - 1].next
+    assert gap.dropped == Dropped(
+        gap.offset - head,
+        written.count(b"\n", head, gap.offset),
+        written.count(b"\n", 0, gap.offset),
+    )
 
 
 def test_a_log_ends_when_the_task_has_and_not_before(house: House) -> None:

@@ -17,6 +17,7 @@ from danlu.model.errors import EngineError
 from danlu.model.resources import GIB, Offer
 from danlu.model.script import Layout, TaskPlan
 from danlu.ports.engine import (
+    Dropped,
     Launch,
     LogChunk,
     Phase,
@@ -193,10 +194,10 @@ class MemoryEngine:
         look = self._look(ref)
         if look is None:
             return LogChunk(since, b"", ended=True)
-        since = max(0, since)
-        data = look.log[since : since + limit]
-        drained = since + len(data) >= len(look.log)
-        return LogChunk(since, data, ended=look.exit is not None and drained)
+        start, end, dropped = _kept(look, max(0, since))
+        data = look.log[start : min(start + limit, end)]
+        drained = start + len(data) >= len(look.log)
+        return LogChunk(start, data, look.exit is not None and drained, dropped)
 
     def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
         """One sample a second of the script's run, the first minute of it."""
@@ -263,3 +264,18 @@ class MemoryEngine:
                 return None
             now = self._clock.now() if at is None else at
             return follow(task.script, task.plan, task.launched_at, task.stops, now)
+
+
+def _kept(look: Look, since: int) -> tuple[int, int, Dropped | None]:
+    """From where to where a log may be read at `since`: of a long one, head and tail are kept."""
+    size, limit = len(look.log), look.log_limit_bytes
+    if not limit or size <= limit:
+        return since, size, None
+    head = look.log.find(b"\n", limit // 2) + 1 or limit // 2
+    tail = look.log.find(b"\n", size - limit // 2) + 1 or size - limit // 2
+    if since < head:
+        return since, head, None
+    if since >= tail:
+        return since, size, None
+    lines = look.log.count(b"\n", since, tail)
+    return tail, size, Dropped(tail - since, lines, look.log.count(b"\n", 0, tail))

@@ -52,6 +52,7 @@ class Look:
     log: bytes
     exit: Exit | None
     samples: Sequence[Sample]
+    log_limit_bytes: int = 0
 
 
 def follow(
@@ -82,7 +83,8 @@ def follow(
     )
     until = min(now, ended.ended_at)
     log = _log(script, starts_at, until) if started else b""
-    return Look(seen, log, exit_, _samples(script, starts_at, until) if started else ())
+    samples = _samples(script, starts_at, until) if started else ()
+    return Look(seen, log, exit_, samples, plan.log_limit_bytes)
 
 
 def _phase(started: bool, exit_: Exit | None, done: bool) -> Phase:  # noqa: FBT001 -- private

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from danlu.flow.platform import Platform
 from danlu.flow.refs import ref
 from danlu.model.attempt import FINAL, State
 from danlu.model.job import JobView
+from danlu.model.texts import Language
 from danlu.ports.engine import LogChunk
 
+PIECE = 256 << 10
 UNSTARTED = (State.QUEUED, State.PLACED)
 
 
@@ -26,3 +30,21 @@ def read(
     if chunk.ended and not chunk.data and view.attempt.state not in FINAL:
         return LogChunk(since, b"", ended=view.attempt.state is State.COLLECTING)
     return chunk
+
+
+def pieces(
+    platform: Platform, view: JobView, task: str, language: Language, since: int, until: int
+) -> Iterator[bytes]:
+    """What a log holds from an offset up to another, in pieces. In place of what was dropped
+    stands one line that says so.
+    """
+    unended = False
+    while since < until:
+        chunk = read(platform, view, task, since, min(PIECE, until - since))
+        if not chunk.data:
+            return
+        if chunk.dropped is not None:
+            yield b"\n" * unended + chunk.dropped.line(language)
+        yield chunk.data
+        unended = not chunk.data.endswith(b"\n")
+        since = chunk.next

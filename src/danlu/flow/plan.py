@@ -41,6 +41,7 @@ def plan(
         memory_bytes=place.memory_bytes,
         grace_s=spec.grace_s,
         time_limit_s=spec.time_limit_s,
+        log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,
         log_url="" if spec.log_url is None else str(spec.log_url),
         api=platform.api,
     )

@@ -18,6 +18,8 @@ class Limits:
     queued_jobs: int = 100_000
     local_paths: bool = True
     """Whether `file://` channels are taken; needs an engine with that power as well."""
+    log_bytes: int = 1 << 30
+    """What is kept of a task's log where its job does not say."""
     bucket: str = "danlu"
     """Where code and unnamed outputs go."""
 

@@ -95,6 +95,8 @@ class JobSpec:
     time_limit_s: int | None = None
     grace_s: int = 30
     log_url: Url | None = None
+    log_limit_bytes: int | None = None
+    """What is kept of each task's log; None = what the server allows."""
 
 
 @dataclass(frozen=True, slots=True)

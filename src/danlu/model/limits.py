@@ -19,6 +19,8 @@ COMMAND_BYTES = 65_536
 
 TIME_LIMIT_S = 3_600 * 24 * 365
 GRACE_S = 3_600
+LOG_MIB = 1 << 20
+"""The largest limit of a task's log: a tebibyte."""
 
 CODE_BYTES = 128 << 20
 CODE_FILES = 4096

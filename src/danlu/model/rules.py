@@ -266,6 +266,7 @@ def _numbers(spec: JobSpec) -> None:
         ("spec.schedule_policy.priority", spec.priority, 1, 3),
         ("spec.auto_stop (in seconds)", spec.time_limit_s, 1, limits.TIME_LIMIT_S),
         ("spec.grace_s", spec.grace_s, 0, limits.GRACE_S),
+        ("danlu.log_limit_mib (in bytes)", spec.log_limit_bytes, 1 << 20, limits.LOG_MIB << 20),
     ):
         if value is not None and not low <= value <= high:
             raise Invalid(

@@ -99,6 +99,8 @@ class TaskPlan:
     grace_s: int = 30
     time_limit_s: int | None = None
     log_url: str = ""
+    log_limit_bytes: int = 0
+    """What is kept of the log: its head and its tail, half each; 0 = all of it."""
     api: str = ""
     """The server's API endpoint, for MA_APIGW_ENDPOINT; empty = not given."""
 

@@ -19,8 +19,9 @@ from danlu.model.reason import ReasonCode
 from danlu.model.script import World
 from danlu.node import ending, exits, identity, linux, places, shim, tree
 from danlu.node.collect import Collector
-from danlu.node.directory import TaskDirectory, open_end
+from danlu.node.directory import TaskDirectory
 from danlu.node.identity import Process
+from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump
 from danlu.node.program import Program
 from danlu.node.shim import LOG_DRAIN_S, Handle
@@ -194,7 +195,8 @@ class Agent:
         self._dismiss()
         tree.kill_all(self._left_behind, TREE_LIMIT_S, between=reap)
         if self._log_source is not None:
-            Pump(self._log_source, open_end(self._directory.file(files.LOG))).drain(LOG_DRAIN_S)
+            log = LogWriter(self._directory.path, self._directory.log_limit_bytes)
+            Pump(self._log_source, log).drain(LOG_DRAIN_S)
         record = exits.lost(self._directory, problem)
         exits.explain(record, self._directory)
         self._publish_exit(record)

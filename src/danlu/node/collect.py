@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
@@ -14,6 +15,7 @@ from danlu.model.script import TaskPlan, world
 from danlu.model.url import Url, parse
 from danlu.node import places
 from danlu.node.directory import TaskDirectory, now_ms
+from danlu.node.log_files import LogFiles, LogStream
 from danlu.node.stage import in_words
 from danlu.node.stored import Stored
 from danlu.node.sync import PROBLEMS, OutputSync
@@ -53,13 +55,12 @@ class Collector:
         """
         self._tell_of_the_end()
         problem = self._outputs() or self._log()
-        log = Path(self._directory.file(files.LOG))
         done: DoneFile = {
             "token": self._plan.plan.token,
             "at": now_ms(),
             "problem": str(ReasonCode.OUTPUT_FAILED) if problem else "",
             "detail": problem or {},
-            "log_bytes": log.stat().st_size if log.exists() else 0,
+            "log_bytes": LogFiles(self._directory.path).end(),
         }
         crash_point("agent.before-done")
         self._directory.publish_surely(files.DONE, done)
@@ -123,9 +124,13 @@ class Collector:
     def _store_log(self, plan: TaskPlan, url: Url, log: Path) -> None:
         name = f"modelarts-job-{plan.job_id}-{plan.task_name}.log"
         target = open_target(url, self._plan.objects)
+        kept = LogFiles(self._directory.path)
         # Copied and not linked: the task's own log stays as it is whatever happens to the copy.
-        state = target.put(log, name, last=False)
-        if target.settle({name: state[0]}):
+        if kept.end() == log.stat().st_size:
+            stored = target.put(log, name, last=False)[0]
+        else:
+            stored = target.put_stream(cast("BinaryIO", LogStream(kept)), name)
+        if target.settle({name: stored}):
             raise OSError(0, f"{name} did not arrive")
         self._directory.note("log-stored", url=f"{str(url).rstrip('/')}/{name}")
 

@@ -110,7 +110,14 @@ def sync_directory(directory: str | Path) -> None:
 class TaskDirectory:
     """One task's directory, as agent and shim use it."""
 
-    def __init__(self, path: str, token: str = "", limit_s: int = 0, bell: str = "") -> None:
+    def __init__(
+        self,
+        path: str,
+        token: str = "",
+        limit_s: int = 0,
+        bell: str = "",
+        log_limit_bytes: int = 0,
+    ) -> None:
         self.path = path
         self.token = token
         """The attempt's token, which every record carries."""
@@ -118,6 +125,8 @@ class TaskDirectory:
         """The task's time limit, 0 where it has none."""
         self.bell = bell
         """The socket on which the server is told of changes."""
+        self.log_limit_bytes = log_limit_bytes
+        """What is kept of the task's log, 0 = all of it."""
         self._notes = 0
 
     def file(self, name: str) -> str:
@@ -140,6 +149,7 @@ class TaskDirectory:
         self.token = plan.plan.token
         self.limit_s = plan.plan.time_limit_s or 0
         self.bell = plan.wake
+        self.log_limit_bytes = plan.plan.log_limit_bytes
         return plan
 
     def read(self, name: str) -> dict[str, Any] | None:

@@ -12,6 +12,8 @@ import select
 import time
 from contextlib import suppress
 
+from danlu.node.log_files import LogWriter
+
 CHUNK = 1 << 16
 PIPE_BYTES = 1 << 20
 NAP_S = 0.002
@@ -30,7 +32,7 @@ def open_pipe() -> tuple[int, int]:
 class Pump:
     """Moves what a pipe holds to the end of a log."""
 
-    def __init__(self, source: int, log: int) -> None:
+    def __init__(self, source: int, log: LogWriter) -> None:
         self.source = source
         self.dropped_bytes = 0
         """What the disk did not take. The program is not held up for it."""
@@ -41,7 +43,7 @@ class Pump:
         data = os.read(self.source, CHUNK)
         if not data:
             return False
-        self._write(data)
+        self.dropped_bytes += self._log.write(data)
         if len(data) < CHUNK:
             time.sleep(NAP_S)
         return True
@@ -57,14 +59,5 @@ class Pump:
         return False
 
     def sync(self) -> None:
-        """Put the log on disk."""
-        os.fsync(self._log)
-
-    def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._log, view) :]
-            except OSError:
-                self.dropped_bytes += len(view)
-                return
+        """Put the log on disk. Raises OSError."""
+        self._log.sync()

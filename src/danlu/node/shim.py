@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from danlu.model.reason import ReasonCode
 from danlu.node import ending, exits, identity, linux, program, tree
 from danlu.node.directory import TaskDirectory, now_ms, open_end
+from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump, open_pipe
 from danlu.node.oom import LOOK_EVERY_S, OomWatch
 from danlu.node.program import Pending, Program
@@ -49,7 +50,13 @@ class Handle:
     def order(self, directory: TaskDirectory, lock: int, start: Program) -> None:
         """Have it start a program. It holds `lock` from now on, together with the caller."""
         order = {
-            "directory": [directory.path, directory.token, directory.limit_s, directory.bell],
+            "directory": [
+                directory.path,
+                directory.token,
+                directory.limit_s,
+                directory.bell,
+                directory.log_limit_bytes,
+            ],
             "program": [list(start.argv), dict(start.env), start.cwd],
         }
         with self._orders, suppress(BrokenPipeError):
@@ -163,7 +170,8 @@ class Shim:
         order = json.loads(b"".join(parts))
         self._directory = TaskDirectory(*order["directory"])
         self._point_errors()
-        self._pump = Pump(self.source, open_end(self._directory.file(files.LOG)))
+        log = LogWriter(self._directory.path, self._directory.log_limit_bytes)
+        self._pump = Pump(self.source, log)
         return Program(*order["program"])
 
     def _point_errors(self) -> None:

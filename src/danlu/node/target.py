@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
@@ -33,6 +34,9 @@ class Target(Protocol):
 
         Raises Unsteady, OSError or PlatformError.
         """
+
+    def put_stream(self, source: BinaryIO, name: str) -> int:
+        """Store what a stream gives, to its end; its size. Raises OSError or PlatformError."""
 
     def settle(self, sizes: Mapping[str, int]) -> list[str]:
         """Make everything durable; the names that are not there with their size."""
@@ -99,6 +103,9 @@ class ObjectTarget:
             )
             return source.state
 
+    def put_stream(self, source: BinaryIO, name: str) -> int:
+        return self._store.put(self._url.bucket, self._key(name), source).size
+
     def settle(self, sizes: Mapping[str, int]) -> list[str]:
         wanted = {self._key(name): (name, size) for name, size in sizes.items()}
         for info in self._store.walk(self._url.bucket, self._url.directory):
@@ -130,6 +137,21 @@ class FolderTarget:
                     source.check()
                 temporary.replace(path)
                 return source.state
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def put_stream(self, source: BinaryIO, name: str) -> int:
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.parent / f".{secrets.token_hex(8)}.part"
+        try:
+            with temporary.open("xb") as file:
+                shutil.copyfileobj(source, file, 1 << 20)
+                file.flush()
+                os.fsync(file.fileno())
+                size = file.tell()
+            temporary.replace(path)
+            return size
         finally:
             temporary.unlink(missing_ok=True)
 

@@ -16,6 +16,7 @@ from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Offer
 from danlu.model.script import Layout, TaskPlan
+from danlu.model.texts import Language, text
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,17 +90,46 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """What a log's limit cost in front of a chunk: bytes, line ends among them (None = unknown),
+    and how many line ends there were in all before the chunk.
+    """
+
+    size: int
+    lines: int | None
+    line_ends_before: int
+
+    def line(self, language: Language = "en") -> bytes:
+        """What a reader is shown in its place: one line."""
+        key = "log-gap-bytes" if self.lines is None else "log-gap"
+        return text(key, language, size=self.size, lines=self.lines).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Bytes of a log from an absolute offset. `ended`: the task has ended and is drained."""
+    """Bytes of a log from an absolute offset. `ended`: the task has ended and is drained.
+
+    The offset is the one asked for, unless the bytes there were dropped: then it is that of the
+    next byte that is kept, and `dropped` says what is missing.
+    """
 
     offset: int
     data: bytes
     ended: bool
+    dropped: Dropped | None = None
 
     @property
     def next(self) -> int:
         """The offset at which to go on."""
         return self.offset + len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a log: so many line ends lie before the byte at `offset`."""
+
+    offset: int
+    lines: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +192,7 @@ class Engine(Protocol):
     def logs(self, ref: Ref, since: int, limit: int = 1 << 20) -> LogChunk:
         """At most `limit` bytes from the absolute offset `since`; does not wait for more.
 
+        A chunk never spans what was dropped: it ends there, and the next one begins behind it.
         An unknown ref gives an empty chunk with `ended` set.
         """
 
@@ -181,6 +212,14 @@ class Wakes(Protocol):
 
     def on_change(self, callback: WakeCallback) -> None:
         """Call `callback` (from any thread, quickly) whenever a task may have changed."""
+
+
+@runtime_checkable
+class Marks(Protocol):
+    """An engine that knows where a log's lines are without reading all of it."""
+
+    def mark(self, ref: Ref, line: int) -> Mark:
+        """The last place known to lie before line `line` (counted from 1) begins."""
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
 | `notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
+| `log.tail/`, `log.index` | shim | a long log's end; where lines are (`node/log_files.py`) |
 | `notes.jsonl` | agent | one note a line |
 | `samples.jsonl` | agent | one sample a line |
 | `stored.jsonl` | agent | one output file that is safely stored a line |
@@ -42,6 +43,8 @@ TASK = "task.json"
 STOP = "stop.json"
 NOTICE = "notice.json"
 LOG = "log"
+LOG_TAIL = "log.tail"
+LOG_INDEX = "log.index"
 NOTES = "notes.jsonl"
 SAMPLES = "samples.jsonl"
 STORED = "stored.jsonl"

@@ -66,8 +66,13 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         priority=spec.get("schedule_policy", {}).get("priority", 1),
         time_limit_s=_time_limit(spec.get("auto_stop"), extras.get("time_limit_s")),
         grace_s=extras.get("grace_s", DEFAULT_GRACE_S),
+        log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         log_url=parse(log, "spec.log_export_path.obs_url") if log else None,
     )
+
+
+def _mebibytes(count: int | None) -> int | None:
+    return None if count is None else count << 20
 
 
 def _annotations(annotations: dict[str, str]) -> dict[str, str]:

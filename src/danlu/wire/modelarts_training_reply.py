@@ -273,6 +273,8 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
     extras = {"grace_s": spec.grace_s}
     if spec.time_limit_s is not None:
         extras["time_limit_s"] = spec.time_limit_s
+    if spec.log_limit_bytes is not None:
+        extras["log_limit_mib"] = spec.log_limit_bytes >> 20
     return extras
 
 
@@ -378,7 +380,10 @@ JOB_SCHEMA: Schema = reply(
         "status": _STATUS,
         "algorithm": _ALGORITHM,
         "spec": _SPEC,
-        "danlu": reply({"grace_s": INTEGER, "time_limit_s": INTEGER}, optional=("time_limit_s",)),
+        "danlu": reply(
+            {"grace_s": INTEGER, "time_limit_s": INTEGER, "log_limit_mib": INTEGER},
+            optional=("time_limit_s", "log_limit_mib"),
+        ),
     }
 )
 

@@ -46,6 +46,43 @@ def sent(
     return out.bytes.getvalue()
 
 
+def skipped(lines: int | None = 3, *, tty: bool = False) -> bytes:
+    """What becomes of a log with a gap in it."""
+    out = Stream(tty=tty)
+    sink = sink_for(Session(Terminal(out, Stream(), environ={}), "en", data=""), "worker-0", 0)
+    sink.write(b"head\nunended")
+    sink.skip(100, 88, lines)
+    sink.write(b"tail\n")
+    sink.end()
+    out.flush()
+    return out.bytes.getvalue()
+
+
+def test_a_line_stands_in_place_of_what_was_dropped() -> None:
+    head, unended, mark, tail, rest = skipped().split(b"\n")
+    assert (head, unended, tail, rest) == (b"head", b"unended", b"tail", b"")
+    assert b"88 bytes, 3 lines" in mark
+    assert b"88 bytes were" in skipped(None)
+    assert re.sub(rb"\x1b\[[0-9]*m", b"", skipped(tty=True)) == skipped()
+
+
+def test_searched_lines_behind_a_gap_have_their_offsets() -> None:
+    out = Stream()
+    session = Session(Terminal(out, Stream(), environ={}), "en", data="", as_json=True)
+    sink = found_lines(session, "worker-0", 0, re.compile(b"l"))
+    sink.write(b"hello\nlast")
+    sink.skip(1000, 990, None)
+    sink.write(b"tail\n")
+    sink.end()
+    out.flush()
+    found = [json.loads(line) for line in out.bytes.getvalue().splitlines()]
+    assert [(one["offset"], one["text"]) for one in found] == [
+        (0, "hello"),
+        (6, "last"),
+        (1000, "tail"),
+    ]
+
+
 @given(PIECES)
 def test_a_pipe_gets_every_byte(pieces: list[bytes]) -> None:
     assert sent(pieces) == b"".join(pieces)

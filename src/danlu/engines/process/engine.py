@@ -32,10 +32,11 @@ from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
 from danlu.node import gpu, places
 from danlu.node.directory import publish_json, read_json, sync_directory
+from danlu.node.log_files import ORIGIN
 from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
-from danlu.ports.engine import Launch, LogChunk, Powers, Ref, Sample, Seen, WakeCallback
+from danlu.ports.engine import Launch, LogChunk, Mark, Powers, Ref, Sample, Seen, WakeCallback
 from danlu.ports.task_directory import AgentPlan
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -173,6 +174,11 @@ class ProcessEngine:
         """At most `limit` bytes of the log from `since`."""
         task = self._task(ref)
         return LogChunk(since, b"", ended=True) if task is None else task.logs(since, limit)
+
+    def mark(self, ref: Ref, line: int) -> Mark:
+        """The last place known to lie before line `line` begins."""
+        task = self._task(ref)
+        return ORIGIN if task is None else task.mark(line)
 
     def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
         """The samples that the agents took."""

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from danlu.engines.process import reading
@@ -14,8 +15,9 @@ from danlu.engines.process.reading import Lines
 from danlu.model.reason import ReasonCode
 from danlu.node import identity
 from danlu.node.directory import TaskDirectory, now_ms, open_plain, read_json
+from danlu.node.log_files import LogFiles
 from danlu.ports import task_directory as files
-from danlu.ports.engine import Exit, LogChunk, Note, Phase, Ref, Sample, Seen
+from danlu.ports.engine import Exit, LogChunk, Mark, Note, Phase, Ref, Sample, Seen
 from danlu.ports.task_directory import ProcessIdentity
 
 ABSENT = Seen(Phase.ABSENT)
@@ -46,6 +48,7 @@ class Task:
         self._samples: Lines[Sample] = Lines(
             path / files.SAMPLES, reading.sample, reading.MOST_SAMPLES
         )
+        self._log = LogFiles(self._directory)
         self._agent: ProcessIdentity | None = None
         self._started_at: int | None = None
         self._exit: Exit | None = None
@@ -116,18 +119,12 @@ class Task:
     def logs(self, since: int, limit: int) -> LogChunk:
         """Bytes of the log from an absolute offset."""
         self._read_exit()  # before the log: what is in it once the exit is known is all of it
-        since = max(0, since)
-        data = b""
-        size = 0
-        with suppress(OSError):
-            log = open_plain(self._file(files.LOG))
-            try:
-                size = os.fstat(log).st_size
-                data = os.pread(log, max(0, min(limit, size - since)), since)
-            finally:
-                os.close(log)
-        drained = since + len(data) >= size
-        return LogChunk(since, data, ended=self._exit is not None and drained)
+        chunk = self._log.read(since, limit)
+        return replace(chunk, ended=chunk.ended and self._exit is not None)
+
+    def mark(self, line: int) -> Mark:
+        """The last place in the log that is known to lie before line `line` begins."""
+        return self._log.mark(line)
 
     def samples(self) -> tuple[Sample, ...]:
         """Every sample so far."""

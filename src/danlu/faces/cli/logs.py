@@ -10,7 +10,7 @@ from danlu.faces.cli.http import HttpError
 from danlu.faces.cli.session import Session, utf8
 from danlu.faces.cli.sinks import found_lines, sink_for
 from danlu.faces.cli.waiting import until_final
-from danlu.faces.cli.watch import BYTES, Watch
+from danlu.faces.cli.watch import BYTES, Watch, begin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
@@ -76,6 +76,7 @@ def _print(session: Session, job_id: str, task: str, offset: int, sink: Sink) ->
     """What is there now, block by block."""
     while True:
         response = _block(session, job_id, task, offset, BLOCK_BYTES)
+        offset = begin(sink, offset, response)
         size = 0
         try:
             for data in response.chunks():

@@ -134,6 +134,8 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
         extras["time_limit_s"] = request.duration_s(options["time_limit"], "--time-limit")
     if options["grace"] is not None:
         extras["grace_s"] = request.duration_s(options["grace"], "--grace")
+    if options["log_limit"] is not None:
+        extras["log_limit_mib"] = options["log_limit"]
 
 
 def _channels(session: Session, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:

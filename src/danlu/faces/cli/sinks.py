@@ -23,6 +23,11 @@ if TYPE_CHECKING:  # typing costs 4 ms at every start
         def write(self, data: bytes) -> None:
             """The next bytes."""
 
+        def skip(self, offset: int, size: int, lines: int | None) -> None:
+            """`size` bytes (`lines` lines, where that is known) were dropped by the log's limit;
+            the next ones begin at `offset`.
+            """
+
         def end(self) -> None:
             """No more will come."""
 
@@ -31,11 +36,19 @@ class Raw:
     """Byte for byte."""
 
     def __init__(self, session: Session) -> None:
-        self._terminal = session.terminal
+        self._session = session
+        self._unended = False
 
     def write(self, data: bytes) -> None:
         """The next bytes."""
-        self._terminal.raw(data)
+        self._session.terminal.raw(data)
+        self._unended = not data.endswith(b"\n")
+
+    def skip(self, offset: int, size: int, lines: int | None) -> None:  # noqa: ARG002 -- a Sink
+        """A line in their place."""
+        line = f"{gap(self._session, size, lines)}\n".encode()
+        self._session.terminal.raw(b"\n" * self._unended + line)
+        self._unended = False
 
     def end(self) -> None:
         """Nothing is held back."""
@@ -45,6 +58,7 @@ class Safe:
     """For a terminal: everything that could move its cursor or change its state is escaped."""
 
     def __init__(self, session: Session) -> None:
+        self._session = session
         self._out = session.terminal.out
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""
@@ -54,12 +68,21 @@ class Safe:
         """The next bytes."""
         self._show(self._decoder.decode(data), last=False)
 
+    def skip(self, offset: int, size: int, lines: int | None) -> None:  # noqa: ARG002 -- a Sink
+        """A line in their place."""
+        self.end()
+        self._decoder.reset()
+        line = gap(self._session, size, lines)
+        self._out.write(f"{self._session.terminal.paint(line, 'dim')}\n")
+        self._out.flush()
+
     def end(self) -> None:
-        """Close colours and lines that were left open."""
+        """Close lines that were left open."""
         self._show(self._decoder.decode(b"", final=True), last=True)
         if not self._column_0:
             self._out.write("\n")
             self._out.flush()
+            self._column_0 = True
 
     def _show(self, text: str, *, last: bool) -> None:
         text = self._held + text
@@ -92,6 +115,11 @@ class Found:
             self._line(self._rest, 0)
             self._rest = b""
 
+    def skip(self, offset: int, size: int, lines: int | None) -> None:  # noqa: ARG002 -- a Sink
+        """What is not there cannot be searched."""
+        self.end()
+        self._offset = offset
+
     def end(self) -> None:
         """The last line may have no end."""
         if self._rest:
@@ -119,6 +147,21 @@ class Json:
         whole = len(data) - _partial(data)
         self._put(data[:whole])
         self._rest = data[whole:]
+
+    def skip(self, offset: int, size: int, lines: int | None) -> None:
+        """An object in their place."""
+        self.end()
+        self._session.put_json(
+            {
+                "event": "gap",
+                "task": self._task,
+                "offset": self._offset,
+                "next": offset,
+                "bytes": size,
+                "lines": lines,
+            }
+        )
+        self._offset = offset
 
     def end(self) -> None:
         """The last character may be half."""
@@ -163,6 +206,13 @@ def found_lines(session: Session, task: str, offset: int, pattern: re.Pattern[by
         session.terminal.out.flush()
 
     return Found(put, pattern, offset)
+
+
+def gap(session: Session, size: int, lines: int | None) -> str:
+    """What is shown in place of what a log's limit dropped."""
+    if lines is None:
+        return session.text("log-gap-bytes", bytes=size)
+    return session.text("log-gap", bytes=size, lines=lines)
 
 
 def harmless(text: str) -> str:

@@ -26,6 +26,16 @@ LOOK_S = 2.0
 """How often a waiting job is looked at again."""
 
 
+def begin(sink: Sink, offset: int, response: Response) -> int:
+    """Where an answer that was asked for from `offset` begins; a gap is told to the sink."""
+    begins = int(response.headers.get("x-log-offset", str(offset)))
+    if begins > offset:
+        lines = response.headers.get("x-log-dropped-lines")
+        sink.skip(begins, begins - offset, None if lines is None else int(lines))
+        return begins
+    return offset
+
+
 class Watch:
     """One task's log from `offset` on, which is always the absolute number of bytes shown."""
 
@@ -57,8 +67,9 @@ class Watch:
         self.sink.end()
 
     def _open(self) -> Response:
-        query = {"offset": self.offset, "follow": 1}
+        query = {"offset": self.offset, "follow": 1, "gaps": "stop"}
         response = self._client.send("GET", self._path, query, headers=BYTES)
+        self.offset = begin(self.sink, self.offset, response)
         response.patience(None)
         if self._away_since is not None:
             self.session.say("server-back")

@@ -14,6 +14,8 @@ from danlu.faces.http.server import Server
 from danlu.flow import logs, refs
 from danlu.model.errors import Invalid, Missing
 from danlu.model.job import JobView
+from danlu.model.texts import Language
+from danlu.ports.engine import LogChunk
 from danlu.wire.shape import STRING
 
 LIMIT = 1 << 20
@@ -28,6 +30,11 @@ PARAMETERS = (
     OFFSET,
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST}),
     Parameter("follow", {"type": "string", "enum": ["0", "1"]}, "until the task has ended"),
+    Parameter(
+        "gaps",
+        {"type": "string", "enum": ["mark", "stop"]},
+        "where the log's limit dropped bytes, a stream has a line that says so, or ends",
+    ),
     Parameter("Last-Event-ID", STRING, "the offset to go on from (SSE)", "header"),
 )
 
@@ -48,7 +55,7 @@ routes = Routes()
 )
 async def task_log(server: Server, call: Call) -> Answer:
     """A stretch of a log, or everything from an offset on as it is written."""
-    call.only("offset", "limit", "follow")
+    call.only("offset", "limit", "follow", "gaps")
     task = call.params["task"]
     view = server.view(call.caller.workspace.id, resolve(server, call))
     refs.ref(view, task)
@@ -66,9 +73,7 @@ async def task_log(server: Server, call: Call) -> Answer:
         stream = _events(server, view, task, offset)
         return Streamed(_until_gone(server, call, stream), EVENT_STREAM)
     if follows:
-        stream = _bytes(server, view, task, offset)
-        headers = [(b"x-log-offset", str(offset).encode())]
-        return Streamed(_until_gone(server, call, stream), BYTES, headers)
+        return await _followed(server, call, view, task, offset)
     return await _stretch(server, view, task, offset, limit)
 
 
@@ -85,20 +90,51 @@ def _resumed(call: Call, offset: int) -> int:
 async def _stretch(server: Server, view: JobView, task: str, offset: int, limit: int) -> Reply:
     chunk = await server.on_worker(logs.read, server.platform, view, task, offset, limit)
     headers = [
-        (b"x-log-offset", str(chunk.offset).encode()),
+        *_place(chunk),
         (b"x-log-next", str(chunk.next).encode()),
         (b"x-log-ended", b"true" if chunk.ended else b"false"),
     ]
     return Reply(chunk.data, 200, BYTES, headers)
 
 
+def _place(chunk: LogChunk) -> list[tuple[bytes, bytes]]:
+    """Headers that say where a chunk begins, and what was dropped in front of it."""
+    headers = [(b"x-log-offset", str(chunk.offset).encode())]
+    if chunk.dropped is not None:
+        headers.append((b"x-log-dropped-bytes", str(chunk.dropped.size).encode()))
+        if chunk.dropped.lines is not None:
+            headers.append((b"x-log-dropped-lines", str(chunk.dropped.lines).encode()))
+    return headers
+
+
+async def _followed(server: Server, call: Call, view: JobView, task: str, offset: int) -> Streamed:
+    """The log as a stream of bytes. With gaps=stop, offsets can be counted: it begins where its
+    headers say, and ends in front of the next gap.
+    """
+    stops = call.choice("gaps", "mark", "stop") == "stop"
+    headers = [(b"x-log-offset", str(offset).encode())]
+    if stops:
+        chunk = await server.on_worker(logs.read, server.platform, view, task, offset, 1)
+        headers, offset = _place(chunk), chunk.offset
+    stream = _bytes(server, view, task, offset, None if stops else call.language)
+    return Streamed(_until_gone(server, call, stream), BYTES, headers)
+
+
 async def _bytes(
-    server: Server, view: JobView, task: str, offset: int
+    server: Server, view: JobView, task: str, offset: int, language: Language | None
 ) -> AsyncGenerator[bytes, None]:
+    """The bytes from `offset`; what was dropped is marked in `language`, or ends the stream."""
+    unended = False
     async with contextlib.aclosing(server.tails.follow(view, task, offset)) as chunks:
         async for chunk in chunks:
-            if chunk is not None:
-                yield chunk.data
+            if chunk is None:
+                continue
+            if chunk.dropped is not None:
+                if language is None:
+                    return
+                yield b"\n" * unended + chunk.dropped.line(language)
+            unended = not chunk.data.endswith(b"\n")
+            yield chunk.data
 
 
 async def _events(
@@ -112,6 +148,12 @@ async def _events(
             if chunk is None:
                 yield b": ping\n\n"
                 continue
+            if chunk.dropped is not None:
+                if held:
+                    yield _event(offset, held)
+                    offset, held = offset + len(held), b""
+                yield _gap(offset, chunk)
+                offset = chunk.offset
             data = held + chunk.data
             held = unfinished(data)
             whole = data[: len(data) - len(held)]
@@ -132,6 +174,14 @@ def _event(offset: int, data: bytes) -> bytes:
     text = data.decode("utf-8", "replace")
     body = encode({"offset": offset, "next": following, "text": text})
     return b"id: %d\nevent: log\ndata: %b\n\n" % (following, body)
+
+
+def _gap(offset: int, chunk: LogChunk) -> bytes:
+    lines = chunk.dropped.lines if chunk.dropped is not None else None
+    body = encode(
+        {"offset": offset, "next": chunk.offset, "bytes": chunk.offset - offset, "lines": lines}
+    )
+    return b"id: %d\nevent: gap\ndata: %b\n\n" % (chunk.offset, body)
 
 
 def unfinished(data: bytes) -> bytes:

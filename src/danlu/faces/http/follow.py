@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from danlu.faces.http.changes import Changes
 from danlu.flow import logs
@@ -116,7 +116,8 @@ class Tails:
         except Missing:
             return None
         if chunk.data:
-            tail.last = chunk
+            # Whoever comes to its beginning next did not ask for what was dropped in front of it.
+            tail.last = replace(chunk, dropped=None)
         return chunk
 
     async def _grown(self, tail: Tail, offset: int, timeout_s: float | None) -> bool:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 
 from danlu.faces.http.call import Call
-from danlu.faces.http.follow import BITE
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.job import JOB
 from danlu.faces.http.reply import Answer, Streamed, json_reply
@@ -18,6 +17,7 @@ from danlu.faces.http.server import Server
 from danlu.flow import lines, logs, metrics, refs
 from danlu.model.errors import Denied, Invalid, Missing
 from danlu.model.job import JobView
+from danlu.model.texts import Language
 from danlu.ports.records import EventQuery
 from danlu.wire import modelarts_training_watch as watch
 from danlu.wire.shape import STRING
@@ -71,26 +71,14 @@ def _asked(server: Server, call: Call) -> tuple[JobView, str]:
 async def show_training_job_logs_preview(server: Server, call: Call) -> Answer:
     """The last 5 MiB of a log; an empty text where nothing was written yet."""
     view, task = _asked(server, call)
-    data, size = await server.on_worker(_preview, server, view, task)
+    data, size = await server.on_worker(_preview, server, view, task, call.language)
     return json_reply(watch.preview(data, size))
 
 
-def _preview(server: Server, view: JobView, task: str) -> tuple[bytes, int]:
+def _preview(server: Server, view: JobView, task: str, language: Language) -> tuple[bytes, int]:
     size = server.index(view, task).end()
     start = max(0, size - watch.PREVIEW_BYTES)
-    return read_whole(server, view, task, start, size - start), size
-
-
-def read_whole(server: Server, view: JobView, task: str, offset: int, limit: int) -> bytes:
-    """At most `limit` bytes from `offset`, over as many reads as it takes."""
-    parts: list[bytes] = []
-    while limit > 0:
-        chunk = logs.read(server.platform, view, task, offset, min(limit, 1 << 20))
-        if not chunk.data:
-            break
-        parts.append(chunk.data)
-        offset, limit = chunk.next, limit - len(chunk.data)
-    return b"".join(parts)
+    return b"".join(logs.pieces(server.platform, view, task, language, start, size)), size
 
 
 @routes(
@@ -258,14 +246,13 @@ async def download_log(server: Server, call: Call) -> Answer:
     except Missing:
         raise Denied("link-invalid") from None
     kind = b"text/plain; charset=utf-8" if media == LINK_MEDIA[0] else media.encode()
-    return Streamed(_whole(server, view, task), kind)
+    return Streamed(_whole(server, view, task, call.language), kind)
 
 
-async def _whole(server: Server, view: JobView, task: str) -> AsyncGenerator[bytes, None]:
-    offset = 0
-    while True:
-        chunk = logs.read(server.platform, view, task, offset, BITE)
-        if not chunk.data:
-            return
-        offset = chunk.next
-        yield chunk.data
+async def _whole(
+    server: Server, view: JobView, task: str, language: Language
+) -> AsyncGenerator[bytes, None]:
+    end = await server.on_worker(server.index(view, task).end)
+    pieces = logs.pieces(server.platform, view, task, language, 0, end)
+    while piece := await server.on_worker(lambda: next(pieces, b"")):
+        yield piece

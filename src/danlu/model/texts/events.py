@@ -109,6 +109,18 @@ EVENTS: dict[str, tuple[str, str]] = {
         "{size} of the log could not be written (is the disk full?) and are lost",
         "日志有 {size} 无法写入（磁盘是否已满？），已丢失",
     ),
+    # in a log, in place of what was dropped
+    "log-gap": (
+        (
+            "[danlu: {size} bytes, {lines} lines were dropped here: the log grew beyond its limit"
+            " (log_limit_mib)]"
+        ),
+        "[danlu：此处略去 {size} 字节、{lines} 行：日志超出上限（log_limit_mib）]",
+    ),
+    "log-gap-bytes": (
+        ("[danlu: {size} bytes were dropped here: the log grew beyond its limit (log_limit_mib)]"),
+        "[danlu：此处略去 {size} 字节：日志超出上限（log_limit_mib）]",
+    ),
     "leftovers-unkillable": (
         (
             "{count} process(es) of the task cannot be ended; a device or file system does not answer"

@@ -189,6 +189,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "stopping": ("{name} ({id}) is {state}", "{name}（{id}）：{state}"),
     "stopped": ("{name} ({id}) has ended: {state}", "{name}（{id}）已结束：{state}"),
     "deleted": ("{name} ({id}) was deleted", "{name}（{id}）已删除"),
+    "log-gap": (
+        "[danlu: {bytes} bytes, {lines} lines were dropped here: the log grew beyond its limit]",
+        "[danlu：此处略去 {bytes} 字节、{lines} 行：日志超出上限]",
+    ),
+    "log-gap-bytes": (
+        "[danlu: {bytes} bytes were dropped here: the log grew beyond its limit]",
+        "[danlu：此处略去 {bytes} 字节：日志超出上限]",
+    ),
     "rm-ask": ("Delete {jobs} with all logs? [y/N]", "确定删除 {jobs} 及其全部日志？[y/N]"),
     "rm-needs-yes": (
         "nobody is at the terminal to confirm; give --yes to delete",

@@ -115,6 +115,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "Time between SIGTERM and SIGKILL when the job is stopped (default 30s).",
         "停止作业时 SIGTERM 与 SIGKILL 之间的时间（默认 30s）。",
     ),
+    "run.log_limit": (
+        "How many MiB of each task's log are kept: its beginning and its end (server's default 1024).",
+        "每个任务的日志保留多少 MiB：开头与结尾（服务器默认 1024）。",
+    ),
     "run.description": ("A sentence to go with the job.", "作业描述。"),
     "run.detach": (
         "Print the job's id and leave; do not show the log.",
