@@ -112,6 +112,13 @@ class Settings:
         " its beginning and its end, half each",
         "作业未指定（danlu.log_limit_mib）时，每个任务的日志保留多少 MiB：开头与结尾各一半",
     )
+    reserve_mib: int = _setting(
+        64,
+        "MiB of the database's disk that are kept back so that the ends of jobs can be recorded"
+        " when the disk is full; 0 keeps nothing (of a small disk at most a sixteenth is taken)",
+        "在数据库所在磁盘上预留的 MiB，用于磁盘写满时仍能记录作业的结束；0 表示不预留"
+        "（小磁盘最多占其十六分之一）",
+    )
     log_level: str = _setting(
         "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
     )
@@ -244,6 +251,7 @@ def _integer(key: str, value: Any, source: str) -> int:
         "port": (0, 65_535),
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
+        "reserve_mib": (0, 1 << 20),
     }
     low, high = bounds.get(key, (0, 2**62))
     try:

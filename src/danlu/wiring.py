@@ -174,8 +174,9 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
 
     data = settings.data
     clock, dice, ending = SystemClock(), SystemDice(), Ending()
+    reserve = settings.reserve_mib << 20
     where = settings.database or str(data / DATABASE)
-    records = open_records(where, data / KEY_FILE, clock, ending)
+    records = open_records(where, data / KEY_FILE, clock, ending, reserve)
     opened.callback(records.close)
     limits = Limits(
         queued_jobs=settings.max_queued,

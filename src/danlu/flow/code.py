@@ -118,8 +118,13 @@ def store_archive(
         except OSError as problem:
             if problem.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise  # of the client's connection
-            path = tempfile.gettempdir()
-            raise Refused("disk-full", http=507, path=path, detail=problem.strerror) from problem
+            raise Refused(
+                "spool-full",
+                http=507,
+                path=tempfile.gettempdir(),
+                detail=problem.strerror,
+                needed_bytes=(limits or CodeLimits()).size,
+            ) from problem
         files = [entry.file for entry in entries]
         named = digest(files)
         size = sum(file.size for file in files)

@@ -23,7 +23,12 @@ class Preview:
 
 def why(platform: Platform, board: Board, job_id: str) -> queue.Why | None:
     """Why a job waits, or None if it does not."""
-    return queue.why(job_id, board.queue(), platform.engine.capacity(), board.held())
+    found = queue.why(job_id, board.queue(), platform.engine.capacity(), board.held())
+    trouble = platform.records.trouble() if found is not None else None
+    if found is None or trouble is None:
+        return found
+    key = "waiting-disk" if trouble.http == 507 else "waiting-read-only"
+    return queue.Why(key, found.position, {"path": str(trouble.params.get("path", ""))})
 
 
 def preview(platform: Platform, spec: JobSpec) -> Preview | None:

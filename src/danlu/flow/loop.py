@@ -71,7 +71,7 @@ class Loop:
         seen = observe(platform, board)
         stop(platform, board, seen)
         finish(platform, board, seen)
-        while place(platform, board):
+        while platform.records.trouble() is None and place(platform, board):
             pass
         launch(platform, board)
         board.settle()

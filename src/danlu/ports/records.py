@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from danlu.model.attempt import Attempt, AttemptKey, Event, Placement, State
+from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import Job, JobView, Task
@@ -207,6 +208,12 @@ class Records(Protocol):
 
     def set_setting(self, key: str, value: str) -> Future[bool]:
         """Store such a value."""
+
+    def trouble(self) -> PlatformError | None:
+        """Why no new work is taken at the moment (the disk is full, or read-only), or None. Cheap.
+
+        Reads go on, and what ends or stops a job is still written where that is possible.
+        """
 
     def close(self) -> None:
         """Finish queued writes and let go of the database."""

@@ -140,10 +140,11 @@ PLAN = reply(
     }
 )
 
-HEALTH = reply({"status": STRING, "version": STRING, "server_id": STRING})
+HEALTH = reply({"status": STRING, "problem": STRING, "version": STRING, "server_id": STRING})
 
 STATUS = reply(
     {
+        "problem": STRING,
         "version": STRING,
         "started_at": INTEGER,
         "uptime_s": NUMBER,

@@ -56,6 +56,7 @@ def test_health_needs_no_credentials(shared: Live) -> None:
     answer = shared.send("GET", "/danlu/v1/health", {"Host": shared.host})
     assert answer.json == {
         "status": "ok",
+        "problem": "",
         "version": danlu.__version__,
         "server_id": shared.server.state.server_id,
     }

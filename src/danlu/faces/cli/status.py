@@ -37,6 +37,8 @@ def status(session: Session) -> int:
         (label("status.environment"), _plain(found.get("environment"))),
         (label("status.jobs"), _jobs(session, found["jobs"])),
     ]
+    if found.get("problem"):
+        rows.append((label("status.problem"), printable(str(found["problem"]))))
     session.terminal.table(label("columns.status").split("|"), rows)
     session.put("")
     nodes = [_node(one) for one in found["capacity"]]

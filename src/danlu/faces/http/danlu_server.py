@@ -46,9 +46,17 @@ async def openapi(server: Server, call: Call) -> Answer:
     about=Describe("Whether the server answers", {200: schemas.HEALTH}, errors=(), tag=TAG),
 )
 async def health(server: Server, call: Call) -> Answer:
-    """Alive."""
+    """Alive, and whether new work is taken; anybody may ask, so only the error's key is told."""
     del call
-    return json_reply({"status": "ok", "version": danlu.__version__, "server_id": server.server_id})
+    trouble = server.platform.records.trouble()
+    return json_reply(
+        {
+            "status": "ok" if trouble is None else "degraded",
+            "problem": "" if trouble is None else trouble.key,
+            "version": danlu.__version__,
+            "server_id": server.server_id,
+        }
+    )
 
 
 @routes(
@@ -67,8 +75,10 @@ async def status(server: Server, call: Call) -> Answer:
     held = [place for places in server.board.held().values() for place in places]
     environments = await server.on_worker(platform.catalog.environments)
     now = server.now()
+    trouble = platform.records.trouble()
     return json_reply(
         {
+            "problem": "" if trouble is None else trouble.message(call.language),
             "version": danlu.__version__,
             "started_at": server.running.started_at,
             "uptime_s": max(0, now - server.running.started_at) / 1000,

@@ -59,6 +59,14 @@ REASONS: dict[str, tuple[str, str]] = {
         "需要同时获得 {nodes} × {needs}；目前可容纳 {fit} 个，其余须等待 {holders} 结束",
     ),
     "waiting-placing": ("being placed now", "正在分配资源"),
+    "waiting-disk": (
+        "nothing new starts while the disk that holds '{path}' is full; free some space there",
+        "“{path}”所在的磁盘已满，期间不启动新作业；请释放空间",
+    ),
+    "waiting-read-only": (
+        "nothing new starts while '{path}' cannot be written to (read-only)",
+        "“{path}”目前只读、无法写入，期间不启动新作业",
+    ),
     "waiting-no-node": (
         "no node is up that could ever hold {needs}",
         "没有任何在线节点能容纳 {needs}",

@@ -95,8 +95,41 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         "已有 {count} 个作业在排队，上限为 {limit}；请等待部分作业开始后再提交",
     ),
     "disk-full": (
-        "the disk that holds '{path}' is full ({detail}); free some space",
-        "“{path}”所在的磁盘已满（{detail}）；请释放空间",
+        (
+            "the disk that holds '{path}' is full ({detail}): {free_bytes} bytes are free and at least"
+            " {needed_bytes} are needed; free some space, then try again"
+        ),
+        (
+            "“{path}”所在的磁盘已满（{detail}）：可用 {free_bytes} 字节，至少需要 {needed_bytes} 字节；"
+            "请释放空间后重试"
+        ),
+    ),
+    "inodes-full": (
+        (
+            "the disk that holds '{path}' takes no more files ({detail}): all of its inodes are in"
+            " use; delete files there, large or small, then try again"
+        ),
+        (
+            "“{path}”所在的磁盘无法再创建文件（{detail}）：inode 已用尽；请删除其中的文件（大小不限）后"
+            "重试"
+        ),
+    ),
+    "spool-full": (
+        (
+            "there is no room in '{path}' to unpack the archive ({detail}; up to {needed_bytes} bytes"
+            " are needed); free some space there, or point the server's TMPDIR to a larger disk"
+        ),
+        (
+            "“{path}”没有足够空间解开归档（{detail}；最多需要 {needed_bytes} 字节）；请在其中释放空间，"
+            "或将服务器的 TMPDIR 指向更大的磁盘"
+        ),
+    ),
+    "database-full": (
+        (
+            "the database server has no room left for '{path}' ({detail}); free some space on its"
+            " disk, then try again"
+        ),
+        "数据库服务器已没有空间存放“{path}”（{detail}）；请释放其磁盘空间后重试",
     ),
     "store-failed": (
         (

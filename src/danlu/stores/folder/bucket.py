@@ -23,9 +23,13 @@ from danlu.stores.folder import listing
 from danlu.stores.folder.blobs import Blobs, Incoming
 from danlu.stores.folder.failures import damaged, from_os
 from danlu.stores.folder.index import Connection, Index, alive
-from danlu.stores.folder.reserve import BATCH, Reserve
+from danlu.stores.reserve import Reserve
 
 T = TypeVar("T")
+RESERVE_BYTES = 256 << 10
+"""Kept back so that deleting works on a full disk: the index has to grow a little first."""
+BATCH = 16
+"""Keys whose deletion fits into the reserve, wherever in the index they are."""
 SWEEP_EVERY_S = 3600.0
 LEFTOVERS = 1000
 """Dead blobs that one sweep removes; the next one goes on."""
@@ -61,7 +65,7 @@ class Bucket:
         self._directory = index.parent
         self._index = Index(index)
         self._blobs = Blobs(index.parent)
-        self._reserve = Reserve(index.parent)
+        self._reserve = Reserve(index.parent / "reserve", RESERVE_BYTES)
         self._leftover_age_s = leftover_age_s
         self._next_sweep = 0.0
         self._gone: deque[str] = deque()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from danlu.model.errors import EngineError, PlatformError, Refused, Unavailable
-
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_SPARE_BYTES = 64 << 10
+from danlu.model.errors import EngineError, PlatformError, Unavailable
+from danlu.stores import disk
 
 
 @contextmanager
@@ -26,19 +22,9 @@ def of_disk(directory: Path) -> Iterator[None]:
 def from_os(problem: OSError, directory: Path) -> PlatformError:
     """The error for a caller that stands for `problem`, met below `directory`."""
     detail = problem.strerror or type(problem).__name__
-    if problem.errno in _FULL:
-        return Refused("disk-full", http=507, path=str(directory), detail=detail)
+    if problem.errno in disk.FULL:
+        return disk.full(directory, detail)
     return Unavailable("store-failed", path=str(directory), detail=detail)
-
-
-def is_full(directory: Path) -> bool:
-    """Whether the file system has no room left: SQLite does not always say so itself."""
-    try:
-        state = os.statvfs(directory)
-    except OSError:
-        return False
-    no_inode = state.f_files > 0 and state.f_favail == 0
-    return no_inode or state.f_bavail * state.f_frsize < _SPARE_BYTES
 
 
 def damaged(bucket: str, key: str, detail: str) -> EngineError:

@@ -16,9 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from danlu.model.errors import EngineError, PlatformError, Refused, Unavailable
+from danlu.model.errors import EngineError, PlatformError, Unavailable
+from danlu.stores import disk
 from danlu.stores.folder.blobs import sync_directory
-from danlu.stores.folder.failures import is_full, of_disk
+from danlu.stores.folder.failures import of_disk
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -176,8 +177,8 @@ class Index:
         code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             return Unavailable("busy", detail=f"the object index is locked for over {BUSY_S:.0f} s")
-        if code == sqlite3.SQLITE_FULL or is_full(self._path.parent):
-            return Refused("disk-full", http=507, path=str(self._path.parent), detail=str(problem))
+        if code == sqlite3.SQLITE_FULL or disk.is_full(self._path.parent):
+            return disk.full(self._path.parent, str(problem))
         if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
             return EngineError("database-damaged", path=str(self._path), detail=str(problem))
         return Unavailable("store-failed", path=str(self._path.parent), detail=str(problem))

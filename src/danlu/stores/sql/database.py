@@ -15,6 +15,7 @@ from sqlalchemy import ClauseElement, Dialect, Table, insert
 from sqlalchemy import Connection as CoreConnection
 
 from danlu.model.errors import Invalid, PlatformError
+from danlu.stores.sql.room import Room
 
 Row = Sequence[Any]
 
@@ -96,6 +97,10 @@ class Database(Protocol):
     @property
     def statements(self) -> Statements:
         """Clauses compiled for this kind of database."""
+
+    @property
+    def room(self) -> Room | None:
+        """The room on its disk; None where that is another server's affair."""
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:

@@ -17,16 +17,22 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_records(
-    url_or_path: str | Path, key_file: Path, clock: Clock, on_fatal: OnFatal = carry_on
+    url_or_path: str | Path,
+    key_file: Path,
+    clock: Clock,
+    on_fatal: OnFatal = carry_on,
+    reserve_bytes: int = 0,
 ) -> Records:
     """Open the records in a SQLite file or in PostgreSQL (`postgresql://user@host/name`).
 
     The database is checked, and made or brought up to date. `key_file` holds the key of the
     secrets; it is made when it is first needed. `on_fatal` is told, on a thread of the records,
-    when the disk did not keep what was written: it has to end the process. Refused for a database
-    that is damaged, of a newer program or somebody else's; Unavailable where it cannot be reached.
+    when the disk did not keep what was written: it has to end the process. `reserve_bytes` of a
+    SQLite file's disk are kept back for the ends of jobs (of a small disk, a part). Refused for a
+    database that is damaged, of a newer program or somebody else's; Unavailable where it cannot be
+    reached.
     """
-    database = open_database(url_or_path)
+    database = open_database(url_or_path, reserve_bytes)
     try:
         database.check()
         migrate(database)
@@ -37,7 +43,7 @@ def open_records(
         raise database.translate(error) from error
 
 
-def open_database(url_or_path: str | Path) -> Database:
+def open_database(url_or_path: str | Path, reserve_bytes: int = 0) -> Database:
     """The database that a URL or path names; nothing is opened yet."""
     if isinstance(url_or_path, str) and url_or_path.startswith(POSTGRES):
         from danlu.stores.sql.postgres import Postgres
@@ -45,4 +51,4 @@ def open_database(url_or_path: str | Path) -> Database:
         return Postgres(url_or_path)
     from danlu.stores.sql.sqlite import Sqlite
 
-    return Sqlite(Path(str(url_or_path).removeprefix("sqlite:///")))
+    return Sqlite(Path(str(url_or_path).removeprefix("sqlite:///")), reserve_bytes)

@@ -34,6 +34,7 @@ PASSING = ("08", "53", "55", "57")
 class Postgres:
     """A database of a PostgreSQL server, named by a URL that libpq understands."""
 
+    room = None
     statements = Statements(PGDialect_psycopg(paramstyle="format"))  # type: ignore[no-untyped-call]  # SQLAlchemy left it untyped
 
     def __init__(self, url: str) -> None:
@@ -129,7 +130,7 @@ class Postgres:
         state = str(getattr(error, "sqlstate", None) or "")
         detail = (str(error).splitlines() or [type(error).__name__])[0]
         if state == "53100":
-            return Refused("disk-full", http=507, path=self.name, detail=detail)
+            return Refused("database-full", http=507, path=self.name, detail=detail)
         if state == "25006":
             return Unavailable("database-read-only", path=self.name)
         if state.startswith("58"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -38,6 +39,10 @@ _FORGET = each(wishes.forget)
 _ADD = each(identity.add)
 
 
+PROBE = "last-probe"
+"""The setting that is written to see whether anything can be written."""
+
+
 def carry_on(problem: PlatformError) -> None:
     """For those who only open records for a moment: each later write tells them `problem`."""
 
@@ -53,7 +58,20 @@ class SqlRecords:
         self._listing = Listing(database, self._reads)
         self._identity = Identity(self._reads, keys)
         self._writer = Writer(database, clock, identity.forget_expired, on_fatal)
+        self._probe: Future[bool] = Future()
+        self._probe.cancel()
         self._signatures = Signatures(self._reads, self._writer, clock.now())
+
+    def trouble(self) -> PlatformError | None:
+        """Why no new work is taken at the moment, or None."""
+        problem = self._writer.trouble.look()
+        if self._writer.trouble.only_a_write_shows() and self._probe.done():
+            # One is tried: perhaps nobody else writes.
+            with contextlib.suppress(PlatformError):
+                self._probe = self._add(
+                    NewRow(schema.settings, (PROBE, str(self._clock.now()))), needed=True
+                )
+        return problem
 
     def close(self) -> None:
         """Finish queued writes and let go of the database."""
@@ -94,11 +112,11 @@ class SqlRecords:
     def want_stop(self, workspace: str, job_id: str, by: str, event: JobEvent) -> Future[bool]:
         """Record that a live job shall stop."""
         told = rows.new_events(job_id, [event])
-        return self._of_job(_STOP, OfJob(workspace, job_id, words(by, "by"), told))
+        return self._of_job(_STOP, OfJob(workspace, job_id, words(by, "by"), told), needed=True)
 
     def delete(self, workspace: str, job_id: str) -> Future[bool]:
         """Hide a final job for good."""
-        return self._of_job(_DELETE, OfJob(workspace, job_id))
+        return self._of_job(_DELETE, OfJob(workspace, job_id), needed=True)
 
     # jobs, for the flow
 
@@ -108,17 +126,17 @@ class SqlRecords:
 
     def move(self, move: Move) -> Future[State | None]:
         """Apply one event; the state reached, or None where it no longer applies."""
-        return self._writer.put(moves.move, moves.new_move(move))
+        return self._writer.put(moves.move, moves.new_move(move), needed=True)
 
     def note(
         self, key: AttemptKey, events: Sequence[JobEvent] = (), tasks: Sequence[Task] = ()
     ) -> Future[bool]:
         """Add events and task facts without a change of state."""
-        return self._writer.put(_NOTE, moves.new_note(key, events, tasks))
+        return self._writer.put(_NOTE, moves.new_note(key, events, tasks), needed=True)
 
     def flag(self, key: AttemptKey, *, unreachable: bool) -> Future[bool]:
         """Set or clear the unreachable flag of a live attempt."""
-        return self._writer.put(_FLAG, (moves.attempt_key(key), unreachable))
+        return self._writer.put(_FLAG, (moves.attempt_key(key), unreachable), needed=True)
 
     def knows(self, key: AttemptKey) -> bool:
         """Whether this very attempt is on record, whatever its state, deleted jobs included."""
@@ -131,7 +149,7 @@ class SqlRecords:
 
     def forget(self, job_id: str) -> Future[bool]:
         """Note that a deleted job's engine data is gone."""
-        return self._writer.put(_FORGET, words(job_id, "job_id"))
+        return self._writer.put(_FORGET, words(job_id, "job_id"), needed=True)
 
     # who is asking
 
@@ -177,7 +195,7 @@ class SqlRecords:
     def add_token(self, digest: str, user_id: str, expires_at: int) -> Future[bool]:
         """Store the digest of a token."""
         expires = whole(expires_at, "expires_at")
-        return self._add(NewRow(schema.tokens, (digest, user_id, expires)))
+        return self._add(NewRow(schema.tokens, (digest, user_id, expires)), needed=True)
 
     def first_use(self, signature: str, now: int, expires_at: int) -> bool:
         """True the first time a signature's digest is seen."""
@@ -193,15 +211,17 @@ class SqlRecords:
 
     # queueing
 
-    def _of_job(self, apply: Apply[OfJob, bool], item: OfJob) -> Future[bool]:
+    def _of_job(
+        self, apply: Apply[OfJob, bool], item: OfJob, *, needed: bool = False
+    ) -> Future[bool]:
         if not storable(item.workspace) or not storable(item.job_id):
             unknown: Future[bool] = Future()
             unknown.set_result(False)
             return unknown
-        return self._writer.put(apply, item)
+        return self._writer.put(apply, item, needed=needed)
 
-    def _add(self, row: NewRow) -> Future[bool]:
+    def _add(self, row: NewRow, *, needed: bool = False) -> Future[bool]:
         for column, value in zip(row.table.c, row.values, strict=True):
             if isinstance(value, str):
                 words(value, f"{row.table.name}.{column.name}")
-        return self._writer.put(_ADD, row)
+        return self._writer.put(_ADD, row, needed=needed)

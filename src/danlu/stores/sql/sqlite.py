@@ -16,7 +16,9 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.pool import NullPool
 
 from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
+from danlu.stores import disk
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
+from danlu.stores.sql.room import Room
 
 BUSY_S = 10.0
 """How long a writer waits for another process' transaction."""
@@ -35,8 +37,9 @@ class Sqlite:
     errors: tuple[type[Exception], ...] = (sqlite3.Error, OverflowError)
     statements = Statements(SQLiteDialect_pysqlite())
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
         self.path = path
+        self.room = Room(path, reserve_bytes)
         self.name = str(path)
 
     def connect(self, *, writing: bool) -> Connection:
@@ -72,8 +75,10 @@ class Sqlite:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def usable(self, connection: Connection) -> bool:  # noqa: ARG002  # a file does not hang up
-        """Always: a file does not hang up."""
-        return True
+        """Unless its disk cannot be written to: SQLite then opens the file for reading only, and
+        would not notice that it may write again.
+        """
+        return not disk.is_read_only(self.path.parent)
 
     def check(self) -> None:
         """Look through every page of the file, unless it is new."""
@@ -132,7 +137,7 @@ class Sqlite:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         match code & 0xFF:
             case sqlite3.SQLITE_FULL:
-                return self._full(error)
+                return self.room.shortage(str(error))
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return Unavailable("busy", detail=str(error))
             case sqlite3.SQLITE_READONLY:
@@ -149,16 +154,13 @@ class Sqlite:
                 return Refused(CONFLICT, detail=str(error))
         return error
 
-    def _full(self, error: Exception) -> PlatformError:
-        return Refused("disk-full", http=507, path=self.name, detail=str(error))
-
     def _io_error(self, code: int, error: Exception) -> PlatformError:
         if code in (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC):
             return Unavailable("database-failed", path=self.name, detail=str(error))
-        with contextlib.suppress(OSError):
-            room = os.statvfs(self.path.parent)
-            if room.f_bavail * room.f_frsize < 1 << 20:
-                return self._full(error)
+        if disk.is_read_only(self.path.parent):
+            return Unavailable("database-read-only", path=self.name)
+        if disk.is_full(self.path.parent):
+            return self.room.shortage(str(error))
         return Unavailable("database-unreachable", path=self.name, detail=str(error))
 
 

@@ -22,7 +22,9 @@ from danlu.model.errors import PlatformError, Unavailable
 from danlu.ports.crash import crash_point
 from danlu.ports.world import Clock
 from danlu.stores.sql.database import Connection, Database, blames_one
+from danlu.stores.sql.room import BITS
 from danlu.stores.sql.session import Session
+from danlu.stores.sql.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +48,15 @@ CHORE_S = 300.0
 
 @dataclass(slots=True)
 class Write:
-    """`future` is None where nobody waits; such a write is repeated until it is on disk."""
+    """`future` is None where nobody waits; such a write is repeated until it is on disk.
+
+    One that is `needed` ends or stops a job, or lets somebody look: it may use the reserve.
+    """
 
     apply: Apply[Any, Any]
     item: Any
     future: Future[Any] | None
+    needed: bool = False
 
 
 class Writer:
@@ -71,6 +77,8 @@ class Writer:
         self._clock = clock
         self._chore = chore
         self._on_fatal = on_fatal
+        self.trouble = Trouble(database.room)
+        """Why new work is refused, if it is."""
         self._chore_done = clock.monotonic()
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -81,10 +89,12 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="danlu-records", daemon=True)
         self._thread.start()
 
-    def put(self, apply: Apply[Item, Result], item: Item) -> Future[Result]:
+    def put(
+        self, apply: Apply[Item, Result], item: Item, *, needed: bool = False
+    ) -> Future[Result]:
         """Queue a write. The future is done when it is on disk, or holds why it is not."""
         future: Future[Result] = Future()
-        self._enqueue(Write(apply, item, future))
+        self._enqueue(Write(apply, item, future, needed))
         return future
 
     def owe(self, apply: Apply[Item, None], item: Item) -> None:
@@ -148,7 +158,7 @@ class Writer:
             _fail(asked, self._failed)
             return
         owed = self._owed + [write for write in group if write.future is None]
-        problem = self._attempt(owed, asked)
+        asked, problem = self._in_trouble_or_not(owed, asked)
         if problem is None:
             self._do_chore()
             return
@@ -157,6 +167,26 @@ class Writer:
             self._give_up(asked, problem)
             return
         self._one_by_one(owed, asked)
+
+    def _in_trouble_or_not(
+        self, owed: list[Write], asked: list[Write]
+    ) -> tuple[list[Write], Exception | None]:
+        """Write what may be written now. On a full disk that is what is needed, with the reserve
+        given back bit by bit until it fits. The writes that were tried, and why they failed.
+        """
+        problem: Exception | None = None
+        for _ in range(BITS + 1):
+            full = self.trouble.full()
+            if full is not None:
+                _fail([write for write in asked if not write.needed], full)
+                asked = [write for write in asked if write.needed]
+                if not asked:
+                    self._owed = owed
+                    return [], None
+            problem = self._attempt(owed, asked)
+            if problem is None or not self.trouble.met(problem) or not self.trouble.spend():
+                break
+        return asked, problem
 
     def _one_by_one(self, owed: Sequence[Write], asked: Sequence[Write]) -> None:
         self._owed = []
@@ -183,6 +213,8 @@ class Writer:
         except _Undone as undone:
             return undone.problem
         self._owed = []
+        if results:
+            self.trouble.passed()
         for write, result in zip(asked, results[len(owed) :], strict=True):
             if write.future is not None:
                 write.future.set_result(result)
@@ -230,7 +262,8 @@ class Writer:
         return error
 
     def _give_up(self, asked: Sequence[Write], problem: Exception) -> None:
-        log.error("%d write(s) did not reach the disk: %s", len(asked), problem)
+        if not self.trouble.met(problem):
+            log.error("%d write(s) did not reach the disk: %s", len(asked), problem)
         if not isinstance(problem, PlatformError) or problem.key != "database-failed":
             _fail(asked, problem)
             return

@@ -323,6 +323,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "status.engine": ("engine", "执行引擎"),
     "status.environment": ("environment", "默认环境"),
     "status.jobs": ("jobs", "作业"),
+    "status.problem": ("problem", "问题"),
     "status.no-jobs": ("none", "无"),
     # show
     "show.id": ("id", "ID"),
