@@ -109,6 +109,18 @@ def test_the_same_client_token_is_the_same_job(house: House) -> None:
     assert house.engine.calls.count("launch") == 1
 
 
+def test_a_submission_that_is_sent_again_is_not_in_its_own_way(house: House) -> None:
+    """(fault 43) Its first sending made the job that writes to its output and fills the queue."""
+    house.platform = replace(house.platform, limits=Limits(queued_jobs=1))
+    outputs = (Output("o", ObjectUrl("danlu", "out/")),)
+    first = house.submit(token="t", outputs=outputs)
+
+    assert house.submit(token="t", outputs=outputs) == first
+    with pytest.raises(Refused):
+        house.submit(token="u", outputs=outputs)
+    assert house.records.jobs("p1", JobQuery()).total == 1
+
+
 def test_a_waiting_job_has_a_reason_and_a_position(house: House) -> None:
     house.scripts["big"] = Script(duration_s=None)
     big = house.submit("big", flavor="danlu.cpu.8u")

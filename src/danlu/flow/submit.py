@@ -10,7 +10,7 @@ from danlu.flow.board import Board
 from danlu.flow.platform import Platform
 from danlu.model import rules
 from danlu.model.attempt import Attempt, AttemptKey, State
-from danlu.model.errors import Invalid, Missing, Refused
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
 from danlu.model.job import Job, JobSpec, JobView
@@ -63,11 +63,19 @@ def submit(
     if client_token:
         rules.printable("client_token", client_token)
         rules.at_most("client_token", client_token, 128, "characters", "use a UUID")
-    draft = check(platform, board, spec)
-    if board.queued() >= platform.limits.queued_jobs:
-        raise Refused(
-            "queue-full", http=429, count=board.queued(), limit=platform.limits.queued_jobs
+    try:
+        draft = _admitted(platform, board, spec)
+    except PlatformError:
+        # What would be refused now may be the second sending of what was accepted: its own job
+        # writes to the output that it asks for.
+        job = (
+            platform.records.submitted(caller.workspace.id, client_token) if client_token else None
         )
+        if job is None:
+            raise
+        earlier: Future[Submitted] = Future()
+        earlier.set_result(Submitted(job, created=False))
+        return earlier
     now = platform.clock.now()
     job = Job(
         id=platform.dice.job_id(),
@@ -90,6 +98,16 @@ def submit(
 
     future.add_done_callback(recorded)
     return future
+
+
+def _admitted(platform: Platform, board: Board, spec: JobSpec) -> Draft:
+    """A checked job that the queue has room for."""
+    draft = check(platform, board, spec)
+    if board.queued() >= platform.limits.queued_jobs:
+        raise Refused(
+            "queue-full", http=429, count=board.queued(), limit=platform.limits.queued_jobs
+        )
+    return draft
 
 
 class _Places:

@@ -117,6 +117,9 @@ class Records(Protocol):
         A job of the same workspace with the same non-empty client token is returned instead.
         """
 
+    def submitted(self, workspace: str, client_token: str) -> Job | None:
+        """The job that was submitted with this client token, deleted ones included."""
+
     def job(self, workspace: str, job_id: str) -> JobView:
         """A job with its latest attempt and tasks; Missing if there is none."""
 

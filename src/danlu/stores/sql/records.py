@@ -11,7 +11,7 @@ from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
-from danlu.model.job import JobView, Task
+from danlu.model.job import Job, JobView, Task
 from danlu.ports.records import EventQuery, JobQuery, Move, Page, Submission, Submitted
 from danlu.ports.world import Clock
 from danlu.stores.sql import identity, moves, reads, rows, schema, submissions, wishes
@@ -83,6 +83,10 @@ class SqlRecords:
     def submit(self, submission: Submission) -> Future[Submitted]:
         """Store a job, its attempt and its events in one transaction."""
         return self._writer.put(submissions.submit, submissions.new_job(submission))
+
+    def submitted(self, workspace: str, client_token: str) -> Job | None:
+        """The job that was submitted with this client token, deleted ones included."""
+        return submissions.of_token(self._reads, workspace, client_token)
 
     def job(self, workspace: str, job_id: str) -> JobView:
         """A job with its latest attempt and tasks."""

@@ -13,6 +13,7 @@ from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
 from danlu.stores.sql import rows, schema
 from danlu.stores.sql.database import MOST_ROWS, powers
+from danlu.stores.sql.reads import Reads
 from danlu.stores.sql.session import Session
 
 
@@ -88,6 +89,12 @@ def _by_token(session: Session, items: Sequence[NewJob]) -> dict[tuple[str, str]
                 job = rows.job(row)
                 known[(workspace, job.client_token)] = job
     return known
+
+
+def of_token(reads: Reads, workspace: str, token: str) -> Job | None:
+    """The job that an earlier submission made with a client token."""
+    found = reads.rows(_BY_TOKEN[1], workspace=workspace, token_0=token)
+    return rows.job(found[0]) if found else None
 
 
 def _by(count: int) -> Select[Any]:
