@@ -97,6 +97,19 @@ test: setup ## everything but the long suites
 contract: .venv/.stamp ## one suite per seam, against every implementation
 	@$(BIN)/python -m pytest -q tests/contract $(ARGS)
 
+FAULTS = FAULTS_RESULTS=docs/data/faults.json $(BIN)/python -m pytest -q -p no:randomly \
+	-m 'fault or faults' $(ARGS)
+
+.PHONY: faults
+faults: .venv/.stamp ## kill, fill, break: the fault suite, and its figures into the documents
+	@$(FAULTS)
+	@$(BIN)/python scripts/reference.py
+
+.PHONY: faults-long
+faults-long: .venv/.stamp ## the same for longer (KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 RUNS=1 SEED=n)
+	@KILLS=$${KILLS:-10000} KILL_JOBS=$${KILL_JOBS:-5000} KILL_POINTS=$${KILL_POINTS:-100} RUNS=$${RUNS:-1} $(FAULTS)
+	@$(BIN)/python scripts/reference.py
+
 .PHONY: bench
 bench: .venv/.stamp .venv-bench/.stamp ## paired measurements: figures and ratios (BENCH=records for one of them)
 	@for name in $(BENCH); do echo "== $$name" && $(BIN)/python "bench/$$name.py" $(ARGS) || exit; done

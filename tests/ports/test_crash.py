@@ -69,7 +69,7 @@ def test_the_ordered_hit_kills(tmp_path: Path) -> None:
     assert said == "agent.locked\nshim.ended\nagent.locked\n"
     assert (tmp_path / "agent.locked").read_text() == "kill\n"
     hits = (tmp_path / crash.HITS).read_text()
-    assert hits == f"agent.locked {process.pid} pass\nagent.locked {process.pid} kill\n"
+    assert hits == f"agent.locked {process.pid} pass \nagent.locked {process.pid} kill \n"
 
 
 def test_a_stopped_process_goes_on_when_told(tmp_path: Path) -> None:

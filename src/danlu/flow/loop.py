@@ -18,6 +18,7 @@ from danlu.flow.place import place
 from danlu.flow.platform import Platform
 from danlu.flow.stop import stop
 from danlu.flow.sweep import sweep, sweep_orphans
+from danlu.model.attempt import HOLDING
 from danlu.model.errors import PlatformError
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Wakes
@@ -37,6 +38,7 @@ class Loop:
         self._board = board
         self._woken = threading.Event()
         self._closing = False
+        self._adopting = True
         self._thread = threading.Thread(target=self._run, name="flow-loop", daemon=True)
         self._swept_at = platform.clock.monotonic()
         self._looked_at = platform.clock.monotonic()
@@ -92,6 +94,7 @@ class Loop:
             self._woken.clear()
             try:
                 self.turn()
+                self._say_adopted()
             except PlatformError as error:
                 # The database is busy, a disk is full: what was not recorded is tried again.
                 self.failed_turns += 1
@@ -101,6 +104,12 @@ class Loop:
                 self.failed_turns += 1
                 log.exception("turn failed; it is tried again")
                 self._recover()
+
+    def _say_adopted(self) -> None:
+        """Say once, after the first turn, how many attempts of an earlier server go on."""
+        if self._adopting:
+            self._adopting = False
+            log.info("%d running attempts adopted", len(self._board.entries(*HOLDING)))
 
     def _recover(self) -> None:
         """Take the records' word for everything again, after a pause."""

@@ -90,14 +90,14 @@ class Agent:
             return files.BUSY_EXIT
         if self._directory.exists(files.DONE):
             return 0
-        crash_point("agent.locked")
+        crash_point("agent.locked", self._directory.path)
         self._announce()
-        crash_point("agent.announced")
+        crash_point("agent.announced", self._directory.path)
         while not self._directory.exists(files.EXIT):
             self._step()
         self._lock = self._lock or self._directory.take(files.LOCK)
         self._dismiss()
-        crash_point("agent.collecting")
+        crash_point("agent.collecting", self._directory.path)
         Collector(self._directory, self._plan).run()
         return 0
 
@@ -173,11 +173,11 @@ class Agent:
                     exits.unstarted(self._directory, ReasonCode.BOOT_FAILED, detail=detail)
                 )
                 return
-        crash_point("agent.staged")
+        crash_point("agent.staged", self._directory.path)
         name, _, value = ending.marker(self._directory.path).partition("=")
         env = {**self._plan.environment, **found.env, name: value}
         handle.order(self._directory, cast("int", self._lock), Program(found.argv, env, found.cwd))
-        crash_point("agent.ordered")
+        crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source
         Supervisor(
             self._directory, self._plan, handle.identity, self._signals, handle.started

@@ -62,9 +62,9 @@ class Collector:
             "detail": problem or {},
             "log_bytes": LogFiles(self._directory.path).end(),
         }
-        crash_point("agent.before-done")
+        crash_point("agent.before-done", self._directory.path)
         self._directory.publish_surely(files.DONE, done)
-        crash_point("agent.after-done")
+        crash_point("agent.after-done", self._directory.path)
         if not problem:
             places.remove_work(self._plan.layout, self._directory.path)
 

@@ -142,19 +142,19 @@ class Shim:
         if start is None:
             return
         linux.outlive_parent()
-        crash_point("shim.ordered")
+        crash_point("shim.ordered", self._directory.path)
         failed = self._start(pending, start)
         if failed is not None:
             self._directory.publish_surely(files.EXIT, failed)
             return
         self._attend(until_s=None)
-        crash_point("shim.ended")
+        crash_point("shim.ended", self._directory.path)
         record = self._record()
         self._see_off_leftovers(record)
         self._close_log(record)
-        crash_point("shim.before-exit")
+        crash_point("shim.before-exit", self._directory.path)
         self._directory.publish_surely(files.EXIT, record)
-        crash_point("shim.after-exit")
+        crash_point("shim.after-exit", self._directory.path)
 
     def _receive(self) -> Program | None:
         """The order, or None if the agent has gone without one."""
@@ -192,7 +192,7 @@ class Shim:
         }
         # On record before the program's first instruction: whoever finds no record may launch.
         self._directory.publish(files.TASK, record)
-        crash_point("shim.recorded")
+        crash_point("shim.recorded", self._directory.path)
         failure = pending.go(start)
         if failure is not None:
             os.waitpid(pending.pid, 0)
@@ -205,7 +205,7 @@ class Shim:
         with suppress(OSError):  # the agent may be gone by now
             os.write(self.started, b"s")
         os.close(self.started)
-        crash_point("shim.started")
+        crash_point("shim.started", self._directory.path)
         self._directory.reserve(files.EXIT)
         return None
 

@@ -130,12 +130,12 @@ class Supervisor:
         program = self._running_program()
         if program is None:
             return False
-        crash_point("agent.noticed")
+        crash_point("agent.noticed", self._directory.path)
         if not tree.signal_group(self._below_shim, program["pid"], signal.SIGTERM):
             for process in self._below_shim():
                 identity.send_to(process, signal.SIGTERM)
         self._term_due = False
-        crash_point("agent.terminated")
+        crash_point("agent.terminated", self._directory.path)
         return True
 
     def _kill(self) -> float:

@@ -11,7 +11,8 @@ passes the point takes the first line off and carries it out:
 | `delay 0.5` | it waits so many seconds |
 | `pass` | nothing: the next one to pass finds the next order |
 
-Every order taken is written to the file `hits` there, with the process that took it.
+Every order taken is written to the file `hits` there: point, process, order, and the task
+directory that the point is about.
 """
 
 from __future__ import annotations
@@ -75,10 +76,12 @@ POINTS: Mapping[str, str] = {
 _directory = os.environ.get(VARIABLE) or None
 
 
-def crash_point(name: str) -> None:
-    """A point that `name` stands for. Free unless the process was started with VARIABLE."""
+def crash_point(name: str, subject: str = "") -> None:
+    """The point called `name`; `subject` is the task directory that it is about, if it is about
+    one. Free unless the process was started with VARIABLE.
+    """
     if _directory is not None:
-        _pass(_directory, name)
+        _pass(_directory, name, subject)
 
 
 def environment() -> dict[str, str]:
@@ -86,13 +89,13 @@ def environment() -> dict[str, str]:
     return {} if _directory is None else {VARIABLE: _directory}
 
 
-def _pass(directory: str, name: str) -> None:
+def _pass(directory: str, name: str, subject: str) -> None:
     if name not in POINTS:
         raise KeyError(f"{name} is not a crash point; POINTS lists them")
     order = _take(f"{directory}/{name}")
     if order is None:
         return
-    _note(f"{directory}/{HITS}", f"{name} {os.getpid()} {order}\n")
+    _note(f"{directory}/{HITS}", f"{name} {os.getpid()} {order} {subject}\n".encode())
     word, _, value = order.partition(" ")
     if word == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -120,10 +123,10 @@ def _take(path: str) -> str | None:
     return line.decode("ascii", "replace").strip() or None
 
 
-def _note(path: str, line: str) -> None:
+def _note(path: str, line: bytes) -> None:
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, line.encode())
+            os.write(descriptor, line)
         finally:
             os.close(descriptor)

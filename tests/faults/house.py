@@ -1,0 +1,226 @@
+"""A data directory with a real server that is killed and started again, and its jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from danlu.engines.process.reading import identity_of
+from danlu.node import identity, tree
+from danlu.node.directory import read_json
+from danlu.ports import crash
+from danlu.ports import task_directory as files
+from danlu.ports.task_directory import ProcessIdentity
+from tests.faults.client import Client
+from tests.services import ROOT
+
+HANG_S = 120.0
+"""A bound that only a hang reaches."""
+FLAVOR = "faults"
+TOML = f'[flavors."{FLAVOR}"]\ncpus = 1\nmemory_gib = 0.0625\n'
+PROGRAM = Path(__file__).with_name("program.py")
+
+
+def free_port() -> int:
+    """A port that no client is given by chance: one that connects to it while no server listens
+    would be connected to itself, and keep the next server from listening.
+    """
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+class House:
+    """One data directory. A server runs in it between `start` and `kill`."""
+
+    def __init__(self, root: Path, settings: str = "") -> None:
+        self.data = root / "data"
+        self.data.mkdir(parents=True)
+        (self.data / "danlu.toml").write_text(settings + TOML)
+        self.orders = root / "orders"
+        self.orders.mkdir()
+        self.log = root / "server.log"
+        self.port = free_port()
+        self.pid = 0
+        self.starts = 0
+        self._cold: subprocess.Popen[str] | None = None
+        self._zygote = self._make_zygote()
+
+    def start_cold(self) -> None:
+        """Start a server as a person does, from nothing. Does not wait until it answers."""
+        self._cold = self._make_zygote("cold")
+        self.pid = self._cold.pid
+        self.starts += 1
+
+    def _make_zygote(self, *more: str) -> subprocess.Popen[str]:
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        environment |= {crash.VARIABLE: str(self.orders), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+        program = str(Path(__file__).with_name("zygote.py"))
+        return subprocess.Popen(
+            [sys.executable, "-P", program, str(self.data), str(self.port), str(self.log), *more],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    # the server
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start a server; with `wait`, until it answers."""
+        assert self._zygote.stdin is not None
+        assert self._zygote.stdout is not None
+        self._zygote.stdin.write("start\n")
+        self._zygote.stdin.flush()
+        self.pid = int(self._zygote.stdout.readline())
+        self.starts += 1
+        if wait:
+            self.await_ready()
+
+    def await_ready(self) -> bool:
+        """Wait until the server answers; False if it has died instead."""
+        ends = time.monotonic() + HANG_S
+        while (self.ready() or {}).get("pid") != self.pid:
+            if not self.alive():
+                return False
+            assert time.monotonic() < ends, "the server does not get ready"
+            time.sleep(0.005)
+        return True
+
+    def ready(self) -> dict[str, Any] | None:
+        with suppress(OSError, ValueError):
+            found: dict[str, Any] = json.loads((self.data / "server.json").read_text())
+            return found
+        return None
+
+    def alive(self) -> bool:
+        found = identity.read(self.pid)
+        return found is not None and found.state not in identity.GONE
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal the server and wait until the kernel has cleaned up after it."""
+        with suppress(ProcessLookupError):
+            process = os.pidfd_open(self.pid)
+            try:
+                signal.pidfd_send_signal(process, number)
+                assert select.select([process], [], [], HANG_S)[0], "the server does not end"
+            finally:
+                os.close(process)
+        if self._cold is not None and self._cold.pid == self.pid:
+            self._cold.communicate(timeout=HANG_S)
+
+    def client(self) -> Client:
+        return Client(self.ready() or {}, self.port)
+
+    def said(self) -> str:
+        """What the servers have logged."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    # its tasks
+
+    @property
+    def tasks(self) -> Path:
+        return self.data / "engine" / "tasks"
+
+    def processes(self, kind: str) -> Iterator[tuple[str, int, ProcessIdentity]]:
+        """Agents or shims that live: job, attempt, identity."""
+        with suppress(FileNotFoundError):
+            for directory in sorted(self.tasks.iterdir()):
+                plan = (read_json(directory / files.PLAN, 1 << 20) or {}).get("plan") or {}
+                file, key = (files.AGENT, "agent") if kind == "agent" else (files.TASK, "shim")
+                found = identity_of((read_json(directory / file) or {}).get(key))
+                if plan and identity.alive(found) and found is not None:
+                    yield str(plan["job_id"]), int(plan["attempt"]), found
+
+    def starter(self) -> identity.Process | None:
+        """The process that starts agents."""
+        children = [p for p in tree.processes() if p.parent == self.pid]
+        return children[0] if children else None
+
+    def survivors(self) -> list[str]:
+        """Everything alive that belongs to a task of this house."""
+        found = []
+        for process in tree.processes():
+            if process.state in identity.GONE:
+                continue
+            with suppress(OSError):
+                variables = Path(f"/proc/{process.pid}/environ").read_bytes()
+                if f"{self.data}/engine/tasks/".encode() in variables:
+                    words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+                    found.append(f"{process.pid} {b' '.join(words).decode()}")
+        return found
+
+    # what is on disk
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        path = f"file:{self.data / 'danlu.sqlite'}?mode=ro"
+        connection = sqlite3.connect(path, uri=True, timeout=HANG_S)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def integrity(self) -> str:
+        with self.database() as connection:
+            return "; ".join(row[0] for row in connection.execute("PRAGMA integrity_check"))
+
+    def close(self) -> None:
+        """End everything."""
+        self.kill()
+        assert self._zygote.stdin is not None
+        self._zygote.stdin.close()
+        self._zygote.wait(HANG_S)
+        assert self._zygote.stdout is not None
+        self._zygote.stdout.close()
+        for kind in ("agent", "shim"):
+            for _, _, found in list(self.processes(kind)):
+                identity.send(found, signal.SIGKILL)
+
+
+@contextmanager
+def opened(root: Path, settings: str = "") -> Iterator[House]:
+    """A house with a server."""
+    house = House(root, settings)
+    try:
+        house.start()
+        yield house
+    finally:
+        house.close()
+
+
+def create_body(
+    name: str, code: str, environments: Mapping[str, str], *, tasks: int = 1, grace_s: int = 5
+) -> dict[str, Any]:
+    """A job that runs the harness's program."""
+    return {
+        "kind": "job",
+        "metadata": {"name": name},
+        "algorithm": {
+            "code_dir": code,
+            "command": f"exec {sys.executable} -I -S $MA_CODE_DIR/{PROGRAM.name}",
+            "environments": dict(environments),
+            "outputs": [
+                {
+                    "name": "out",
+                    "access_method": "env",
+                    "remote": {"obs": {"obs_url": f"obs://danlu/faults/{name}/"}},
+                }
+            ],
+        },
+        "spec": {"resource": {"flavor_id": FLAVOR, "node_count": tasks}},
+        "danlu": {"grace_s": grace_s},
+    }

@@ -1,0 +1,106 @@
+"""The faults by number, and which tests inject them: a docstring that begins `(fault 12)` says so.
+
+A run writes what it found to the file that FAULTS_RESULTS names; the documents are made from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FAULTS = {
+    1: ("server killed at random moments", "服务器在随机时刻被杀死"),
+    2: ("node agent killed", "节点代理被杀死"),
+    3: ("shim killed", "垫片进程被杀死"),
+    4: ("server, agent and shim killed together", "服务器、代理与垫片同时被杀死"),
+    5: ("killed between commit and spawn", "在提交与启动之间被杀死"),
+    6: ("killed between spawn and the first record", "在启动与首条记录之间被杀死"),
+    7: ("killed between the program's end and the exit record", "在程序结束与退出记录之间被杀死"),
+    8: ("killed between upload and manifest", "在上传与清单之间被杀死"),
+    9: ("server stopped and continued", "服务器被挂起后继续"),
+    10: ("two servers on one data directory", "两个服务器使用同一数据目录"),
+    11: ("the machine restarts", "机器重启"),
+    12: ("a pid is used again", "进程号被重用"),
+    13: ("a job that double-forks and calls setsid", "作业两次 fork 并调用 setsid"),
+    14: ("a job that ignores SIGTERM", "作业忽略 SIGTERM"),
+    15: ("a process that cannot be killed", "无法杀死的进程"),
+    16: ("fork bomb", "fork 炸弹"),
+    17: ("out of memory, main process", "主进程内存耗尽"),
+    18: ("out of memory, worker only", "仅工作进程内存耗尽"),
+    19: ("disk of the database full", "数据库磁盘已满"),
+    20: ("disk of a job full", "作业磁盘已满"),
+    21: ("no inodes left", "inode 耗尽"),
+    22: ("file system turns read-only", "文件系统变为只读"),
+    23: ("input/output error in write or fsync", "写入或 fsync 出现 I/O 错误"),
+    24: ("a torn checkpoint", "检查点被截断"),
+    25: ("a flipped bit in a checkpoint", "检查点发生位翻转"),
+    26: ("a damaged page of the database", "数据库页损坏"),
+    27: ("write-ahead log deleted or copied", "预写日志被删除或复制"),
+    28: ("database on a network or FUSE file system", "数据库位于网络或 FUSE 文件系统"),
+    29: ("another program holds the database's lock", "其他程序持有数据库锁"),
+    30: ("killed at each statement of a migration", "在迁移的每条语句处被杀死"),
+    31: ("an older program on a newer database", "旧版程序打开新版数据库"),
+    32: ("the clock jumps or drifts", "时钟跳变或漂移"),
+    36: ("a reply is lost after the write", "写入成功但回复丢失"),
+    43: ("a client sends a submission again", "客户端重复提交"),
+    44: ("10,000 jobs at once", "同时提交 10,000 个作业"),
+    45: ("log flood", "日志洪水"),
+    46: ("binary log", "二进制日志"),
+    57: ("no file descriptors left", "文件描述符耗尽"),
+    58: ("the event loop stalls", "事件循环停顿"),
+    59: ("a misspelt setting", "拼错的设置"),
+    60: ("upgrade while jobs run", "作业运行期间升级"),
+}
+"""What happens, in English and Chinese, by the numbers that tests name."""
+
+_ROWS = re.compile(r"\(faults? ([0-9, –-]+)\)")
+
+
+def rows(docstring: str | None) -> list[int]:
+    """The faults that a test's docstring says it injects.
+
+    >>> rows("(case 28) (faults 5, 6) Killed in between.")
+    [5, 6]
+    """
+    found = _ROWS.search(docstring or "")
+    if not found:
+        return []
+    return [int(number) for number in re.findall(r"\d+", found[1])]
+
+
+def how(docstring: str | None) -> str:
+    """How a test injects its fault: its docstring without the numbers."""
+    plain = re.sub(r"\((?:case|cases|fault|faults) [^)]*\)", "", docstring or "")
+    return " ".join(plain.split()).strip(" :;")
+
+
+@dataclass(slots=True)
+class Results:
+    """What a run of the faults found."""
+
+    tests: list[dict[str, Any]] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def note(self, numbers: list[int], name: str, told: str, outcome: str) -> None:
+        """A test that injects these faults has ended."""
+        self.tests.append({"faults": numbers, "test": name, "how": told, "outcome": outcome})
+
+    def write(self, path: Path) -> None:
+        """Publish what was found. Runs that made no figures leave those of earlier ones."""
+        before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        found = {
+            "machine": {
+                "processors": os.cpu_count(),
+                "system": f"{platform.system()} {platform.release()}",
+                "python": platform.python_version(),
+            },
+            "figures": {**before.get("figures", {}), **self.figures},
+            "tests": sorted(self.tests, key=lambda one: (one["faults"], one["test"])),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
