@@ -295,6 +295,16 @@ def gpu_inventory() -> Inventory:
     return probe()
 
 
+def control_groups() -> tuple[int, int, tuple[str, ...]]:
+    """The version of control groups that is mounted, the one that tasks started from here would
+    use (0 = none), and what it can hold them to.
+    """
+    from danlu.node.cgroup_mounts import find
+
+    found = find()
+    return found.present, found.version, tuple(found.controllers)
+
+
 def environment_of(settings: Settings, choice: EngineChoice) -> Path:
     """The directory of the environment that a job chose; EngineError if it has gone."""
     name = choice.engine_id or choice.engine_name or "default"

@@ -11,6 +11,7 @@ import pytest
 
 from danlu.engines.memory import ManualClock
 from danlu.ports.records import Records
+from tests.contract.engines import ProcessHouse
 from tests.contract.samples import Store
 from tests.postgres import Server, postgres_server
 
@@ -32,6 +33,14 @@ def swift_path(tmp_path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="danlu-", dir=memory) as name:
         yield Path(name)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[ProcessHouse]:
+    """A process engine and what it needs."""
+    made = ProcessHouse(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture(params=KINDS)

@@ -47,13 +47,6 @@ OTHER_BOOT = "00000000-0000-0000-0000-000000000000"
 AGENT = [sys.executable, "-I", "-S", "-X", "utf8"]
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[ProcessHouse]:
-    made = ProcessHouse(tmp_path)
-    yield made
-    made.close()
-
-
 def test_nothing_is_lost_with_the_agent(house: ProcessHouse) -> None:
     """(fault 2)"""
     ref = start(house, SLOW)

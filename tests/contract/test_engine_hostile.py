@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from danlu.model.reason import ReasonCode
-from danlu.node import identity, tree
+from danlu.node import cgroup, identity, tree
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Launch, Phase, Ref
 from danlu.ports.task_directory import ProcessIdentity
@@ -38,14 +39,7 @@ from tests.contract.tasks import (
     survivors,
     wait,
 )
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[ProcessHouse]:
-    made = ProcessHouse(tmp_path)
-    yield made
-    made.close()
-
+from tests.services import require
 
 HOSTILE = """
     import os, signal, time
@@ -105,6 +99,47 @@ def test_no_process_of_a_hostile_tree_survives_a_stop(house: ProcessHouse) -> No
     assert seen.exit.signal == "SIGKILL"
     assert not survivors(house, ref)
     assert not any(identity.alive(one) for one in sleeper)
+
+
+BOMB = """
+    import os, signal, time
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            if os.fork() == 0:
+                os.setsid()         # nobody's, and in a session of its own
+                if os.fork() != 0:
+                    os._exit(0)
+        except OSError:
+            os.write(1, b"full\\n")
+            time.sleep(0.01)
+"""
+TRIES = int(os.environ.get("DANLU_HOSTILE_TRIES", "20"))
+PIDS = 60
+
+
+def crowded(shim: int) -> bool:
+    return len(tree.descendants({shim})) > PIDS // 2
+
+
+def test_a_fork_bomb_leaves_nobody_behind(house: ProcessHouse) -> None:
+    """(case 22; faults 13, 14, 16): as often as DANLU_HOSTILE_TRIES says, one after the other."""
+    held = cgroup.here().controllers
+    require("pids" in held, "a limit on processes, for a fork bomb to be safe (root)")
+    for _ in range(TRIES):
+        ref = start(house, BOMB, pids=PIDS)
+        said(house, ref, b"full")
+        wait(partial(crowded, shim_of(house, ref)["pid"]))
+        began = time.monotonic()
+        house.engine.stop(ref, 0.2)
+        seen = finish(house, ref)
+        assert seen.exit is not None
+        assert seen.exit.signal == "SIGKILL"
+        assert not survivors(house, ref)
+        assert time.monotonic() - began < HANG_S
+        house.engine.remove(ref)
 
 
 def test_no_process_of_a_hostile_tree_survives_a_remove(house: ProcessHouse) -> None:

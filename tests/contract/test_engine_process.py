@@ -39,14 +39,6 @@ from tests.contract.tasks import (
     start,
     wait,
 )
-from tests.services import require
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[ProcessHouse]:
-    made = ProcessHouse(tmp_path)
-    yield made
-    made.close()
 
 
 def test_starters_and_spare_agents_end_with_the_server(house: ProcessHouse) -> None:
@@ -287,39 +279,6 @@ def test_an_environment_without_an_interpreter_says_so(tmp_path: Path) -> None:
         assert "/nowhere/bin/python" in str(exit_.detail["detail"])
     finally:
         engine.close()
-
-
-# ---------------------------------------------------------------- memory
-
-
-def test_a_program_that_ran_out_of_memory_says_so(house: ProcessHouse) -> None:
-    """(case 59; faults 17, 18)"""
-    group = Path("/sys/fs/cgroup/memory") / f"danlu-test-{os.getpid()}"
-    usable = os.access("/sys/fs/cgroup/memory", os.W_OK) and Path("/proc/vmstat").exists()
-    require(usable, "a memory control group that tests may make (root, cgroup v1)")
-    group.mkdir()
-    try:
-        (group / "memory.limit_in_bytes").write_text(str(64 << 20))
-        eats = """
-            import os, pathlib, time
-            pathlib.Path("{group}/cgroup.procs").write_text(str(os.getpid()))
-            {fork}
-            data = []
-            while True:
-                data.append(b"x" * (8 << 20))
-        """
-        main = start(house, eats.format(group=group, fork=""))
-        seen = finish(house, main)
-        assert seen.exit is not None
-        assert (seen.exit.exit_code, seen.exit.out_of_memory) == (137, True)
-        fork = "worker = os.fork()\n            if worker: os.wait(); os._exit(1)"
-        worker = start(house, eats.format(group=group, fork=fork))
-        seen = finish(house, worker)
-        assert seen.exit is not None
-        assert (seen.exit.exit_code, seen.exit.out_of_memory) == (1, True)
-    finally:
-        wait(lambda: not (group / "cgroup.procs").read_text())
-        group.rmdir()
 
 
 def test_a_shim_without_an_order_does_not_outlive_its_agent(house: ProcessHouse) -> None:

@@ -42,13 +42,6 @@ from tests.contract.tasks import (
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[ProcessHouse]:
-    made = ProcessHouse(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def gate(tmp_path: Path) -> Gate:
     return Gate(tmp_path)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from danlu.node.oom import OomWatch
+from danlu.node.oom import OomWatch, count_in
 from danlu.node.sample import DENSE_EVERY_S, EVERY_S, LONG_EVERY_S, Meter, Tree, interval_s
 
 CHILDREN = """
@@ -91,15 +91,15 @@ def test_memory_explains_what_came_shortly_after(
     counter = tmp_path / "vmstat"
     counter.write_text("pgfault 7\noom_kill 3\nother 1\n")
     now = [100.0]
-    watch = OomWatch(counter, monotonic=lambda: now[0])
+    watch = OomWatch(lambda: count_in(counter), monotonic=lambda: now[0])
     if rise_s is not None:
         counter.write_text("oom_kill 4\n")
         now[0] += 2
-        watch.look_again()
+        watch.look()
         now[0] += rise_s
     assert watch.explains(killed="killed" in end, failed="failed" in end) is explained
 
 
 def test_a_kernel_without_a_count_explains_nothing(tmp_path: Path) -> None:
-    watch = OomWatch(tmp_path / "none")
+    watch = OomWatch(lambda: count_in(tmp_path / "none"))
     assert not watch.explains(killed=True, failed=True)

@@ -85,7 +85,7 @@ def test_the_places_are_made(site: Site) -> None:
     site.stage()
     for path in (site.layout.home, site.layout.cache, site.layout.temp, site.layout.job_dir):
         assert Path(path).is_dir()
-    assert site.notes().keys() == {"paths-mapped", "limits-unenforced"}
+    assert site.notes().keys() == {"paths-mapped"}
 
 
 def test_code_arrives_with_hidden_files_directories_and_execute_bits(site: Site) -> None:

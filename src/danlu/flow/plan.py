@@ -39,6 +39,7 @@ def plan(
         gpus=tuple(gpus[uuid] for uuid in place.gpus if uuid in gpus),
         cpus=place.cpus,
         memory_bytes=place.memory_bytes,
+        pids=spec.shape.pids,
         grace_s=spec.grace_s,
         time_limit_s=spec.time_limit_s,
         log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,

@@ -26,6 +26,7 @@ class ReasonCode(StrEnum):
     EXIT = "exit"
     SIGNAL = "signal"
     OUT_OF_MEMORY = "out-of-memory"
+    PIDS_LIMIT = "pids-limit"
     STOPPED = "stopped"
     TIME_LIMIT = "time-limit"
     INPUT_FAILED = "input-failed"
@@ -44,6 +45,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.EXIT: Blame.USER,
         ReasonCode.SIGNAL: Blame.USER,
         ReasonCode.OUT_OF_MEMORY: Blame.USER,
+        ReasonCode.PIDS_LIMIT: Blame.USER,
         ReasonCode.STOPPED: Blame.USER,
         ReasonCode.TIME_LIMIT: Blame.USER,
         ReasonCode.INPUT_FAILED: Blame.USER,

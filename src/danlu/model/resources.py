@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 GIB = 1 << 30
+LEAST_PIDS = 4096
+PIDS_A_CPU = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,13 @@ class Shape:
     memory_bytes: int
     gpus: int = 0
     gpu_model: str = ""
+
+    @property
+    def pids(self) -> int:
+        """How many processes and threads one task may have at a time: room for a loader with
+        many workers of many threads each, and an end to a program that only forks.
+        """
+        return max(LEAST_PIDS, PIDS_A_CPU * self.cpus)
 
     def describe(self) -> str:
         """For people: `2 CPUs, 8 GiB, 1 × Tesla-V100`."""

@@ -96,6 +96,8 @@ class TaskPlan:
     gpus: tuple[Gpu, ...] = ()
     cpus: int = 1
     memory_bytes: int = 0
+    pids: int = 0
+    """How many processes and threads at a time; 0 = as many as there may be."""
     grace_s: int = 30
     time_limit_s: int | None = None
     log_url: str = ""

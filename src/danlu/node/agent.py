@@ -19,6 +19,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.script import World
 from danlu.node import ending, exits, identity, linux, places, shim, tree
 from danlu.node.collect import Collector
+from danlu.node.containment import Containment
 from danlu.node.directory import TaskDirectory
 from danlu.node.identity import Process
 from danlu.node.log_files import LogWriter
@@ -30,7 +31,7 @@ from danlu.node.stage import Stage, StageFailed
 from danlu.node.supervise import Supervisor
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
-from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, TaskFile
+from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, ProcessIdentity, TaskFile
 
 NO_PLAN_EXIT = 66
 MOST_STARTS = 3
@@ -82,6 +83,7 @@ class Agent:
         self._before = cast("AgentFile | None", directory.read(files.AGENT))
         self._starts = int(self._before.get("starts", 1)) if self._before else 0
         self._log_source: int | None = None
+        self._containment = Containment(directory, plan)
 
     def run(self) -> int:
         """Take the task to its end from wherever it is."""
@@ -98,6 +100,7 @@ class Agent:
         self._lock = self._lock or self._directory.take(files.LOCK)
         self._dismiss()
         crash_point("agent.collecting", self._directory.path)
+        self._containment.remove()
         Collector(self._directory, self._plan).run()
         return 0
 
@@ -176,24 +179,30 @@ class Agent:
         crash_point("agent.staged", self._directory.path)
         name, _, value = ending.marker(self._directory.path).partition("=")
         env = {**self._plan.environment, **found.env, name: value}
-        handle.order(self._directory, cast("int", self._lock), Program(found.argv, env, found.cwd))
+        held = self._containment
+        held.make()
+        program = Program(found.argv, env, found.cwd, held.group.entrances())
+        handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source
-        Supervisor(
-            self._directory, self._plan, handle.identity, self._signals, handle.started
-        ).run()
+        self._supervise(handle.identity, handle.started)
         os.waitpid(handle.pid, 0)
 
     # a program that runs, or ran
 
     def _watch_over(self, task: TaskFile) -> None:
         self._dismiss()
-        Supervisor(self._directory, self._plan, task["shim"], self._signals, None).run()
+        self._supervise(task["shim"], None)
+
+    def _supervise(self, shim: ProcessIdentity, started: int | None) -> None:
+        group = self._containment.group
+        Supervisor(self._directory, self._plan, shim, self._signals, started, group).run()
 
     def _conclude(self, problem: ReasonCode) -> None:
         """The shim is gone and left no record: end what it left, keep its output, write down."""
         self._dismiss()
-        tree.kill_all(self._left_behind, TREE_LIMIT_S, between=reap)
+        group = self._containment.group
+        tree.kill_all(self._left_behind, TREE_LIMIT_S, between=reap, at_once=group.kill)
         if self._log_source is not None:
             log = LogWriter(self._directory.path, self._directory.log_limit_bytes)
             Pump(self._log_source, log).drain(LOG_DRAIN_S)
@@ -203,11 +212,13 @@ class Agent:
 
     def _left_behind(self) -> list[Process]:
         """What a shim left that was killed: given to this agent if it was its parent, otherwise
-        known by the variable. The shim's own pid says nothing any more.
+        known by control group or variable. The shim's own pid says nothing any more.
         """
         me = os.getpid()
         mark = ending.marker(self._directory.path)
-        found = {process.key: process for process in (*tree.descendants({me}), *tree.marked(mark))}
+        members = tree.of(self._containment.group.pids())
+        everyone = (*tree.descendants({me}), *members, *tree.marked(mark))
+        found = {process.key: process for process in everyone}
         return [process for process in found.values() if process.pid != me]
 
     def _publish_exit(self, record: ExitFile) -> None:

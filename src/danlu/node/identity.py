@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,22 @@ def send_to(process: Process, number: signal.Signals) -> bool:
     """Signal a process that was just seen in a scan; False if it is gone."""
     descriptor = _open_same(process.pid, process.start_ticks)
     return descriptor is not None and _send_and_close(descriptor, number)
+
+
+def kill_members(members: Callable[[], Collection[int]]) -> None:
+    """SIGKILL to every process of a set that the kernel keeps (a control group). A pid that is
+    still in the set after a pidfd was opened for it is that of the process we mean.
+    """
+    opened: dict[int, int] = {}
+    for pid in members():
+        with suppress(OSError, ValueError):
+            opened[pid] = os.pidfd_open(pid)
+    still = set(members()) if opened else ()
+    for pid, descriptor in opened.items():
+        if pid in still:
+            _send_and_close(descriptor, signal.SIGKILL)
+        else:
+            os.close(descriptor)
 
 
 def _open_same(pid: int, start_ticks: int) -> int | None:

@@ -20,7 +20,7 @@ def counter() -> Path:
     it is the machine's, which may include somebody else's process.
     """
     own = _own_events()
-    return own if own is not None and _count_in(own) is not None else Path("/proc/vmstat")
+    return own if own is not None and count_in(own) is not None else Path("/proc/vmstat")
 
 
 def _own_events() -> Path | None:
@@ -33,7 +33,8 @@ def _own_events() -> Path | None:
     return None
 
 
-def _count_in(path: Path) -> int | None:
+def count_in(path: Path) -> int | None:
+    """The count in one of these files; None where it holds none."""
     with suppress(OSError, ValueError):
         # Between line ends, so that neither the first nor another line is taken for it.
         _, found, rest = b"\n".join((b"", path.read_bytes())).partition(b"\noom_kill ")
@@ -42,25 +43,24 @@ def _count_in(path: Path) -> int | None:
 
 
 class OomWatch:
-    """Remembers when the kernel's count last rose."""
+    """Remembers when the kernel's count last rose. `count` reads it; without one, the count is
+    that of the container or machine.
+    """
 
     def __init__(
-        self, file: Path | None = None, monotonic: Callable[[], float] = time.monotonic
+        self,
+        count: Callable[[], int | None] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._file = file or counter()
+        file = counter()
+        self._read = count or (lambda: count_in(file))
         self._monotonic = monotonic
-        self._count = _count_in(self._file) or 0
-        self._looked_at = monotonic()
+        self._count = self._read() or 0
         self._rose_at: float | None = None
 
-    def look_again(self) -> None:
-        """Take notice of the count, if the last time was a while ago."""
-        if self._monotonic() - self._looked_at >= LOOK_EVERY_S:
-            self._look()
-
-    def _look(self) -> None:
-        self._looked_at = self._monotonic()
-        count = _count_in(self._file) or 0
+    def look(self) -> None:
+        """Take notice of the count."""
+        count = self._read() or 0
         if count > self._count:
             self._rose_at = self._monotonic()
         self._count = count
@@ -69,7 +69,7 @@ class OomWatch:
         """Whether memory explains how a program just ended: `killed` by a SIGKILL that was not
         ours, or `failed` in another way shortly after one of its processes was killed.
         """
-        self._look()
+        self.look()
         if self._rose_at is None:
             return False
         since = self._monotonic() - self._rose_at

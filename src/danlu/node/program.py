@@ -14,7 +14,7 @@ import signal
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from danlu.node import identity, linux
@@ -38,9 +38,11 @@ _LENGTH = struct.Struct("!Q")
 class Program:
     """What to run, where, with which variables."""
 
-    argv: Sequence[str]
+    argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
+    entrances: Sequence[str] = ()
+    """The files by which it enters its control group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Pending:
 
     def go(self, program: Program) -> BootError | None:
         """Let it become the program; what went wrong, or None once it is the program."""
-        order = json.dumps([list(program.argv), dict(program.env), program.cwd]).encode()
+        order = json.dumps(asdict(program)).encode()
         with suppress(BrokenPipeError), os.fdopen(self._order, "wb") as stream:
             stream.write(_LENGTH.pack(len(order)) + order)
         with os.fdopen(self._answer, "rb") as answer:
@@ -111,15 +113,25 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
             head = stream.read(_LENGTH.size)
             if len(head) < _LENGTH.size:
                 return
-            argv, env, cwd = json.loads(stream.read(_LENGTH.unpack(head)[0]))
-        where = f"working directory '{cwd}'"
-        os.chdir(cwd)
+            program = Program(**json.loads(stream.read(_LENGTH.unpack(head)[0])))
+            argv = tuple(program.argv)
+        where = "control group"
+        for entrance in program.entrances:
+            _enter(entrance)
+        where = f"working directory '{program.cwd}'"
+        os.chdir(program.cwd)
         where = f"'{argv[0]}'"
-        os.execve(argv[0], argv, env)  # noqa: S606 -- no shell is the point
+        os.execve(argv[0], argv, program.env)  # noqa: S606 -- no shell is the point
     except OSError as error:
         _report(answer, error.errno or 0, f"{where}: {error.strerror}")
     except (ValueError, UnicodeError) as error:
         _report(answer, errno.EINVAL, f"{where}: {error}")
+
+
+def _enter(entrance: str) -> None:
+    group = os.open(entrance, os.O_WRONLY)
+    os.write(group, b"0")
+    os.close(group)
 
 
 def _report(answer: int, number: int, detail: str) -> None:

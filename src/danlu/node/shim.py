@@ -13,14 +13,16 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from danlu.model.reason import ReasonCode
-from danlu.node import ending, exits, identity, linux, program, tree
+from danlu.node import cgroup, ending, exits, identity, linux, program, tree
+from danlu.node.cgroup import Group, Limits
 from danlu.node.directory import TaskDirectory, now_ms, open_end
+from danlu.node.limits import LimitWatch
 from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump, open_pipe
-from danlu.node.oom import LOOK_EVERY_S, OomWatch
+from danlu.node.oom import LOOK_EVERY_S
 from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.ports import task_directory as files
@@ -47,8 +49,17 @@ class Handle:
     started: int
     _orders: socket.socket
 
-    def order(self, directory: TaskDirectory, lock: int, start: Program) -> None:
-        """Have it start a program. It holds `lock` from now on, together with the caller."""
+    def order(
+        self,
+        directory: TaskDirectory,
+        lock: int,
+        start: Program,
+        group: Group,
+        limits: Limits,
+    ) -> None:
+        """Have it start a program in `group`, which holds it to `limits`. It holds `lock` from now
+        on, together with the caller.
+        """
         order = {
             "directory": [
                 directory.path,
@@ -57,7 +68,9 @@ class Handle:
                 directory.bell,
                 directory.log_limit_bytes,
             ],
-            "program": [list(start.argv), dict(start.env), start.cwd],
+            "program": asdict(start),
+            "group": group.described(),
+            "limits": asdict(limits),
         }
         with self._orders, suppress(BrokenPipeError):
             socket.send_fds(self._orders, [b"l"], [lock])
@@ -120,7 +133,8 @@ class Shim:
     _lock: int = field(init=False)
     _pump: Pump = field(init=False)
     _signals: SignalPipe = field(init=False)
-    _oom: OomWatch = field(init=False)
+    _group: Group = field(init=False)
+    _limits: LimitWatch = field(init=False)
     _status: int | None = field(default=None, init=False)
     _ended_at: int = field(default=0, init=False)
     _pid: int = field(default=0, init=False)
@@ -135,7 +149,6 @@ class Shim:
         linux.die_with_parent()
         # A machine that goes down sends SIGTERM to everyone; the program's end is still recorded.
         self._signals = SignalPipe((signal.SIGCHLD,), (signal.SIGTERM, *PROMPT_ONLY))
-        self._oom = OomWatch()
         pending = program.prepare(self.output)
         os.close(self.output)
         start = self._receive()
@@ -172,7 +185,9 @@ class Shim:
         self._point_errors()
         log = LogWriter(self._directory.path, self._directory.log_limit_bytes)
         self._pump = Pump(self.source, log)
-        return Program(*order["program"])
+        self._group = cgroup.described(order["group"])
+        self._limits = LimitWatch(self._directory, self._group, Limits(**order["limits"]))
+        return Program(**order["program"])
 
     def _point_errors(self) -> None:
         """Let crash reports of this process go where the agent's go."""
@@ -227,7 +242,7 @@ class Shim:
             if self.source in ready and not self._pump.move():
                 poll.unregister(self.source)
             self._signals.taken()
-            self._oom.look_again()
+            self._limits.look_again()
 
     def _reap(self) -> bool:
         """Take notice of every child that has ended; whether any is left."""
@@ -245,11 +260,7 @@ class Shim:
     def _record(self) -> ExitFile:
         status = self._status or 0
         record = exits.of_status(self._directory, status, self._ended_at)
-        killed = record["signal"] == "SIGKILL"
-        told = self._directory.exists(files.NOTICE)
-        record["out_of_memory"] = not told and self._oom.explains(
-            killed=killed, failed=record["exit_code"] != 0
-        )
+        self._limits.weigh(record)
         exits.explain(record, self._directory)
         return record
 
@@ -259,7 +270,9 @@ class Shim:
         while not self._attend(until_s=self._leftovers_until(own_end)):
             if self._leftovers_until(own_end) > time.monotonic():
                 continue
-            killed, left = tree.kill_all(_below, KILL_LIMIT_S, between=self._reap)
+            killed, left = tree.kill_all(
+                _below, KILL_LIMIT_S, between=self._reap, at_once=self._group.kill
+            )
             if killed and not self._directory.exists(files.NOTICE):
                 record["detail"]["leftovers"] = killed
             if left:

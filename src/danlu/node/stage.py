@@ -91,8 +91,6 @@ class Stage:
                 literal=f"{LITERAL_HOME}, {LITERAL_CACHE}",
                 real=f"{layout.home}, {layout.cache}",
             )
-        if not self._plan.enforces_limits:
-            self._directory.remark("limits-unenforced")
 
     # code and inputs
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from danlu.model.codec import from_json, to_json
 from danlu.model.script import Layout, TaskPlan, world
-from danlu.node import agent, identity, linux, shim
+from danlu.node import agent, cgroup, identity, linux, shim
 from danlu.node.directory import open_end
 from danlu.node.store import WARM
 from danlu.ports import task_directory as files
@@ -166,6 +166,7 @@ def _warm() -> None:
             importlib.import_module(module)
     _rehearse()
     identity.boot_id()
+    cgroup.here()
     gc.collect()
     # What is there now is shared with every agent; the collector must not touch its pages.
     gc.freeze()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import cast
 
 from danlu.node import ending, identity, tree
+from danlu.node.cgroup import Group
 from danlu.node.collect import output_syncs
 from danlu.node.directory import TaskDirectory
 from danlu.node.ending import Ending
@@ -43,12 +44,14 @@ class Supervisor:
         shim: ProcessIdentity,
         signals: SignalPipe,
         started: int | None,
+        group: Group,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._shim = shim
         self._signals = signals
         self._started = started
+        self._group = group
         self._ending = Ending(directory)
         self._term_due = self._ending.deadline is not None
         self._kill_at = 0.0
@@ -142,7 +145,7 @@ class Supervisor:
         now = time.monotonic()
         if now >= self._kill_at:
             self._first_kill = self._first_kill or now
-            tree.kill_all(self._below_shim, KILL_LIMIT_S)
+            tree.kill_all(self._below_shim, KILL_LIMIT_S, at_once=self._group.kill)
             self._kill_at = time.monotonic() + KILL_EVERY_S
             if now - self._first_kill > UNKILLABLE_S:
                 identity.send(self._shim, signal.SIGKILL)

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from danlu.node import identity
@@ -20,6 +20,7 @@ from danlu.node.identity import Process
 
 Find = Callable[[], Iterable[Process]]
 
+HURRY = -20
 PAUSE_S = 0.002
 MOST_PAUSE_S = 0.05
 
@@ -49,6 +50,12 @@ def descendants(roots: Collection[int]) -> list[Process]:
     return [process for process in found if process.state not in identity.GONE]
 
 
+def of(pids: Iterable[int]) -> list[Process]:
+    """Those of these that live."""
+    found = [identity.read(pid) for pid in pids]
+    return [process for process in found if process and process.state not in identity.GONE]
+
+
 def marked(variable: str) -> list[Process]:
     """Every living process that has `NAME=value` in the environment it was started with."""
     wanted = variable.encode()
@@ -76,39 +83,59 @@ def signal_group(find: Find, group: int, number: signal.Signals) -> int:
     return reached
 
 
+def _nothing() -> None:
+    """What need not be done."""
+
+
 def kill_all(
-    find: Find, limit_s: float, between: Callable[[], object] = lambda: None
+    find: Find,
+    limit_s: float,
+    between: Callable[[], object] = _nothing,
+    at_once: Callable[[], object] = _nothing,
 ) -> tuple[int, int]:
     """End every process that `find` gives, and those they start meanwhile.
 
-    Each round stops what it finds until it finds nothing new (a stopped process cannot fork),
-    then kills all of it, and the rounds go on until nothing is found. `between` runs after each
-    round, for a parent that has to wait for its children. Returns how many were killed and how
-    many were still there after `limit_s` (in an uninterruptible wait, say).
+    Each round first has `at_once` end what it can in one go (a control group). Then it stops what
+    it finds until it finds nothing new (a stopped process cannot fork) and kills all of it, and
+    the rounds go on until nothing is found. `between` runs after each round, for a parent that
+    has to wait for its children. Returns how many were killed and how many were still there after
+    `limit_s` (in an uninterruptible wait, say).
     """
-    _hurry()
-    until = time.monotonic() + limit_s
-    killed: set[tuple[int, int]] = set()
-    pause = PAUSE_S
-    while True:
-        frozen = _freeze(find, until)
-        for process in frozen:
-            identity.send_to(process, signal.SIGKILL)
-        killed.update(process.key for process in frozen)
-        between()
-        left = len(list(find()))
-        if not left:
-            return len(killed), 0
-        if time.monotonic() > until:
-            return len(killed) - left, left
-        time.sleep(pause)
-        pause = min(MOST_PAUSE_S, pause * 2)
+    with _hurrying():
+        until = time.monotonic() + limit_s
+        killed: set[tuple[int, int]] = set()
+        pause = PAUSE_S
+        while True:
+            killed.update(process.key for process in find())
+            at_once()
+            frozen = _freeze(find, until)
+            for process in frozen:
+                identity.send_to(process, signal.SIGKILL)
+            killed.update(process.key for process in frozen)
+            between()
+            left = len(list(find()))
+            if not left:
+                return len(killed), 0
+            if time.monotonic() > until:
+                return len(killed) - left, left
+            time.sleep(pause)
+            pause = min(MOST_PAUSE_S, pause * 2)
 
 
-def _hurry() -> None:
+@contextmanager
+def _hurrying() -> Iterator[None]:
     """Have more than one process's share of the processors against a crowd, where we may."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, HURRY)
+    except OSError:
+        yield  # only root may, and only root could take it back
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def _freeze(find: Find, until: float) -> list[Process]:

@@ -11,11 +11,12 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `agent.json` | agent | `ProcessIdentity` of the agent, and the attempt's token |
 | `agent.err` | agent | what went wrong in the agent itself, for people |
 | `task.json` | shim | `ProcessIdentity` of shim and program, `started_at` |
+| `cgroup.json` | agent | the directories of the task's control groups, by controller |
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
 | `notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
 | `log.tail/`, `log.index` | shim | a long log's end; where lines are (`node/log_files.py`) |
-| `notes.jsonl` | agent | one note a line |
+| `notes.jsonl` | agent, shim | one note a line, each in one write |
 | `samples.jsonl` | agent | one sample a line |
 | `stored.jsonl` | agent | one output file that is safely stored a line |
 | `exit.json` | shim (agent if the shim died) | how the program ended; before the lock drops |
@@ -40,6 +41,7 @@ WATCH = "watch"
 AGENT = "agent.json"
 AGENT_ERRORS = "agent.err"
 TASK = "task.json"
+CGROUP = "cgroup.json"
 STOP = "stop.json"
 NOTICE = "notice.json"
 LOG = "log"
@@ -72,7 +74,6 @@ class AgentPlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     wake: str = ""
     sync_interval_s: float = 5.0
-    enforces_limits: bool = False
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;
     stores of other kinds, and reading GPUs, need more."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from danlu.faces.cli import checks, probe
-from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus
+from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus, Groups
 from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.probe import Torch
 from danlu.faces.cli.texts import fill
@@ -125,15 +125,24 @@ def test_a_quota_of_cpus_is_seen(tmp_path: Path) -> None:
     assert said(checks.cpus(look(tmp_path))).startswith("0.5 usable of")
 
 
-def test_cgroups_of_both_kinds(tmp_path: Path) -> None:
-    assert checks.cgroup(look(tmp_path)).key == "cgroup.none"
-    write(tmp_path, "sys/fs/cgroup/memory/x", "")
-    assert checks.cgroup(look(tmp_path)).key == "cgroup.v1"
-    write(tmp_path, "sys/fs/cgroup/cgroup.controllers", "cpu memory")
-    assert checks.cgroup(look(tmp_path)).key == "cgroup.v2-readonly"
-    write(tmp_path, "proc/self/cgroup", "0::/user.slice\n")
-    write(tmp_path, "sys/fs/cgroup/user.slice/cgroup.procs", "")
-    assert checks.cgroup(look(tmp_path)).key == "cgroup.v2"
+@pytest.mark.parametrize(
+    ("groups", "level", "words"),
+    [
+        (Groups(), WARN, "none is mounted"),
+        (Groups(1, 1, ("memory", "cpu", "pids")), OK, "version 1: limits"),
+        (Groups(2, 2, ("pids", "cpu", "memory")), OK, "version 2: limits"),
+        (Groups(2, 2, ("memory",)), WARN, "without cpu, pids"),
+        (Groups(2), WARN, "Delegate=yes"),
+        (Groups(1), WARN, "version 1, but none may be made"),
+    ],
+)
+def test_control_groups_and_what_to_do_about_them(
+    tmp_path: Path, groups: Groups, level: str, words: str
+) -> None:
+    check = checks.cgroup(look(tmp_path)._replace(groups=groups))
+    assert check.level == level
+    assert words in said(check)
+    assert "{" not in said(check, "zh")
 
 
 def test_what_forbids_user_namespaces_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from danlu.engines.process.reading import identity_of
 from danlu.node import identity, tree
+from danlu.node.containment import group_of
 from danlu.node.directory import TaskDirectory, read_json
 from danlu.node.ending import marker
 from danlu.node.identity import Process
@@ -29,7 +30,8 @@ def end(path: Path) -> bool:
         for lock in locks:
             if lock is not None:
                 os.close(lock)
-        if None not in locks and not _marked(path):
+        if None not in locks and not _members(path):
+            group_of(directory).remove()
             return True
         if time.monotonic() > until:
             return not path.exists()
@@ -49,12 +51,15 @@ def _kill(path: Path) -> None:
         return tree.descendants({head["pid"] for head in heads if identity.alive(head)})
 
     # The shim goes last: until then whoever loses its parent is given to it and stays in sight.
-    tree.kill_all(below, LIMIT_S / 2)
+    group = group_of(TaskDirectory(str(path)))
+    tree.kill_all(below, LIMIT_S / 2, at_once=group.kill)
     for head in (shim, agent):
         if head in heads and head is not None:
             identity.send(head, signal.SIGKILL)
-    tree.kill_all(lambda: _marked(path), LIMIT_S / 2)
+    tree.kill_all(lambda: _members(path), LIMIT_S / 2, at_once=group.kill)
 
 
-def _marked(path: Path) -> list[Process]:
-    return tree.marked(marker(str(path)))
+def _members(path: Path) -> list[Process]:
+    """What is known to be the task's by its control group or its variable."""
+    group = group_of(TaskDirectory(str(path)))
+    return [*tree.of(group.pids()), *tree.marked(marker(str(path)))]

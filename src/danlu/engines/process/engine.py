@@ -30,7 +30,7 @@ from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
-from danlu.node import gpu, places
+from danlu.node import cgroup, gpu, places
 from danlu.node.directory import publish_json, read_json, sync_directory
 from danlu.node.log_files import ORIGIN
 from danlu.ports import crash
@@ -91,6 +91,8 @@ class ProcessEngine:
         self._packages = packages or site.getsitepackages()[0]
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
+        # Before there is another process of ours in our control group.
+        groups = cgroup.here()
         self._bell = Bell(self._root / "wake")
         agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
         agent_environment |= crash.environment()
@@ -99,11 +101,13 @@ class ProcessEngine:
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
             self._discard(leftover)
         self._empty_trash()
+        cgroup.left_over(groups, str(self._tasks_root), self._exists)
 
     @property
     def powers(self) -> Powers:
-        """Tasks see this machine's files; limits are not enforced, paths are mapped."""
-        return Powers(literal_paths=False, enforces_limits=False, local_paths=True)
+        """Tasks see this machine's files; limits are enforced where control groups may be made."""
+        held = cgroup.here().controllers.issuperset(cgroup.CONTROLLERS)
+        return Powers(literal_paths=False, enforces_limits=held, local_paths=True)
 
     def close(self) -> None:
         """Let go of everything. Tasks go on without this engine."""
@@ -215,6 +219,9 @@ class ProcessEngine:
             raise EngineError("engine-failed", detail=f"'{ref.name}' cannot be a directory's name")
         return self._tasks_root / ref.name
 
+    def _exists(self, name: str) -> bool:
+        return os.path.lexists(f"{self._tasks_root}/{name}")
+
     def _task(self, ref: Ref) -> Task | None:
         """The task under this ref and token, or None."""
         task = self._load(ref.name) if _NAME.fullmatch(ref.name) else None
@@ -224,7 +231,7 @@ class ProcessEngine:
         """The task in the directory `name`, whatever its token; read once."""
         task = self._tasks.get(name)
         if task is not None:
-            if os.path.lexists(f"{self._tasks_root}/{name}"):
+            if self._exists(name):
                 return task
             self._tasks.pop(name, None)
             return None
@@ -284,8 +291,7 @@ class ProcessEngine:
             self._environment,
             self._bell.path,
             self._sync_interval_s,
-            self.powers.enforces_limits,
-            self._packages,
+            packages=self._packages,
         )
         unborn = self._tasks_root / f"{UNBORN}{secrets.token_hex(8)}"
         unborn.mkdir(mode=0o700)

@@ -54,6 +54,16 @@ class Gpus(NamedTuple):
     reason: str = ""
 
 
+class Groups(NamedTuple):
+    """The control groups that tasks would get: the version that is mounted, the version that may
+    be used (0 = none), and the limits that can be enforced.
+    """
+
+    present: int = 0
+    version: int = 0
+    held: tuple[str, ...] = ()
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -64,6 +74,7 @@ class Examined(NamedTuple):
     host: str
     port: int
     gpus: Gpus = Gpus()
+    groups: Groups = Groups()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -265,7 +276,15 @@ def clock(examined: Examined) -> Check:
 
 def cgroup(examined: Examined) -> Check:
     """Whether limits can be enforced."""
-    return Check("cgroup", OK, f"cgroup.{examined.machine.cgroup()}", {})
+    found = examined.groups
+    missing = [name for name in ("memory", "cpu", "pids") if name not in found.held]
+    params = {"version": found.version or found.present, "missing": ", ".join(missing)}
+    if not found.present:
+        return Check("cgroup", WARN, "cgroup.none", params)
+    if not found.version:
+        return Check("cgroup", WARN, f"cgroup.closed-v{found.present}", params)
+    key = "cgroup.partly" if missing else "cgroup.held"
+    return Check("cgroup", WARN if missing else OK, key, params)
 
 
 def namespaces(examined: Examined) -> Check:

@@ -32,6 +32,7 @@ def doctor(session: Session) -> int:
             len(inventory.unreachable),
             inventory.reason("zh" if session.language == "zh" else "en"),
         ),
+        checks.Groups(*wiring.control_groups()),
     )
     found = list(checks.every(examined))
     rows = [

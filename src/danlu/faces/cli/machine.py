@@ -94,14 +94,6 @@ class Machine:
             usable = min(usable, int(quota) / int(period))
         return usable, everything
 
-    def cgroup(self) -> str:
-        """`v2`, `v2-readonly`, `v1` or `none`."""
-        if self.exists("/sys/fs/cgroup/cgroup.controllers"):
-            own = (self.read("/proc/self/cgroup") or "").strip().rpartition("::")[2]
-            path = f"/sys/fs/cgroup{own}"
-            return "v2" if self.writable(f"{path}/cgroup.procs") else "v2-readonly"
-        return "v1" if self.exists("/sys/fs/cgroup/memory") else "none"
-
     def no_namespaces(self) -> tuple[str, str] | None:
         """The setting that forbids user namespaces, with its value; None if nothing does."""
         for setting, forbids in (

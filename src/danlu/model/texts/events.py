@@ -88,8 +88,25 @@ EVENTS: dict[str, tuple[str, str]] = {
         ),
     ),
     "limits-unenforced": (
-        "the flavor's limits on CPU and memory are reserved but not enforced on this engine",
-        "该引擎仅预留规格的 CPU 和内存，不强制限制",
+        (
+            "the flavor's limits are reserved but not enforced here for: {what} (no control group may"
+            " be made; see danlu doctor)"
+        ),
+        "规格的以下限制在此仅预留、不强制执行：{what}（无法创建 cgroup，详见 danlu doctor）",
+    ),
+    "worker-out-of-memory": (
+        (
+            "memory ran out ({limit}): the kernel killed {count} process(es) that the program had"
+            " started; the program itself goes on"
+        ),
+        "内存耗尽（{limit}）：内核终止了程序启动的 {count} 个进程；程序本身继续运行",
+    ),
+    "pids-refused": (
+        (
+            "the task has all {limit} processes and threads that its flavor allows; the kernel refuses"
+            " it more"
+        ),
+        "任务的进程和线程数已达规格上限 {limit}，内核拒绝其继续创建",
     ),
     "task-started": ("process {pid} started", "进程 {pid} 已启动"),
     "output-stored": (

@@ -11,6 +11,13 @@ REASONS: dict[str, tuple[str, str]] = {
         "task {task} was killed because memory ran out (it had {limit})",
         "任务 {task} 因内存耗尽被终止（可用 {limit}）",
     ),
+    "pids-limit": (
+        (
+            "task {task} exited with code {exit_code} after it was refused more than the {limit}"
+            " processes and threads that its flavor allows"
+        ),
+        "任务 {task} 因进程和线程数达到规格上限（{limit}）而被拒绝创建后，以退出码 {exit_code} 退出",
+    ),
     "stopped": ("stopped by {user}", "被 {user} 停止"),
     "time-limit": (
         "stopped at its time limit of {limit_s} s (spec.auto_stop)",

@@ -148,16 +148,41 @@ CHECKS: dict[str, tuple[str, str]] = {
         "{now} is before {newest}, when {file} was written; set the clock",
         "{now} 早于 {file} 的写入时间 {newest}；请校准时钟",
     ),
-    "cgroup.v2": ("version 2, writable", "第 2 版，可写"),
-    "cgroup.v2-readonly": (
-        "version 2, not writable: limits on memory and CPU are reserved, not enforced",
-        "第 2 版，不可写：只预留内存和 CPU，不强制限制",
+    "cgroup.held": (
+        "version {version}: limits on memory, CPU and processes are enforced",
+        "第 {version} 版：强制执行内存、CPU 和进程数限制",
     ),
-    "cgroup.v1": (
-        "version 1: limits on memory and CPU are reserved, not enforced",
-        "第 1 版：只预留内存和 CPU，不强制限制",
+    "cgroup.partly": (
+        (
+            "version {version}, without {missing}: these limits are reserved, not enforced; hand the"
+            " controllers down to the group of the server"
+        ),
+        "第 {version} 版，缺少 {missing}：这些限制只预留、不强制执行；请将控制器下放给服务器所在的组",
     ),
-    "cgroup.none": ("none", "无"),
+    "cgroup.closed-v2": (
+        (
+            "version 2, but none may be made: limits are reserved, not enforced; start the server as"
+            " root, or with: systemd-run --user --scope -p Delegate=yes danlu up"
+        ),
+        (
+            "第 2 版，但无权创建：限制只预留、不强制执行；请以 root 启动服务器，或执行："
+            "systemd-run --user --scope -p Delegate=yes danlu up"
+        ),
+    ),
+    "cgroup.closed-v1": (
+        (
+            "version 1, but none may be made: limits are reserved, not enforced; start the server as"
+            " root, or have root give it groups of its own"
+        ),
+        (
+            "第 1 版，但无权创建：限制只预留、不强制执行；请以 root 启动服务器，"
+            "或由 root 为其分配专用的组"
+        ),
+    ),
+    "cgroup.none": (
+        "none is mounted: limits are reserved, not enforced; mount /sys/fs/cgroup",
+        "未挂载：限制只预留、不强制执行；请挂载 /sys/fs/cgroup",
+    ),
     "namespaces.yes": ("allowed", "允许"),
     "namespaces.no": (
         "not allowed ({setting} is {value}); containers without root will need them",
