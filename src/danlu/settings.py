@@ -119,6 +119,13 @@ class Settings:
         "在数据库所在磁盘上预留的 MiB，用于磁盘写满时仍能记录作业的结束；0 表示不预留"
         "（小磁盘最多占其十六分之一）",
     )
+    platform_retries: int = _setting(
+        3,
+        "how many attempts in a row a job may lose to the platform (a killed agent, a restarted"
+        " machine) before it is given up; such attempts do not count against its own retries",
+        "因平台原因（代理进程被杀、机器重启等）连续中断时，作业最多自动重试的次数；不计入作业自身的重试"
+        "次数",
+    )
     log_level: str = _setting(
         "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
     )
@@ -251,6 +258,7 @@ def _integer(key: str, value: Any, source: str) -> int:
         "port": (0, 65_535),
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
+        "platform_retries": (0, 100),
         "reserve_mib": (0, 1 << 20),
     }
     low, high = bounds.get(key, (0, 2**62))

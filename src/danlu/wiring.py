@@ -71,6 +71,10 @@ class SystemDice:
         """A fresh UUID in its usual form."""
         return str(uuid.UUID(bytes=self._draw(), version=4))
 
+    def fraction(self) -> float:
+        """A number from 0 up to, but not including, 1."""
+        return int.from_bytes(self._draw()[:6], "big") / (1 << 48)
+
     def _draw(self) -> bytes:
         with self._lock:
             if self._at >= len(self._page):
@@ -182,6 +186,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         queued_jobs=settings.max_queued,
         local_paths=settings.allow_local_paths,
         log_bytes=settings.log_limit_mib << 20,
+        platform_retries=settings.platform_retries,
     )
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)

@@ -23,9 +23,10 @@ import psycopg
 from danlu.stores.sql import sqlite
 from danlu.stores.sql.migrate import migrate
 from danlu.stores.sql.opening import open_database
-from tests.contract.schemas import described, emptied
+from danlu.stores.sql.schema import REVISIONS
+from tests.contract.schemas import NEXT, described, emptied
 
-BEFORE, AFTER = ("0001",), ("0001", "0002")
+BEFORE, AFTER = REVISIONS, (*REVISIONS, NEXT)
 
 
 def main() -> None:

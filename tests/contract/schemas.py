@@ -8,6 +8,7 @@ from pathlib import Path
 
 from danlu.stores.sql.migrate import SCRIPTS
 from danlu.stores.sql.opening import open_database
+from danlu.stores.sql.schema import REVISIONS
 from danlu.stores.sql.sqlite import Sqlite
 
 POSTGRES_SCHEMA = """
@@ -63,12 +64,15 @@ def emptied(where: str | Path) -> None:
         connection.execute(f"CREATE SCHEMA {schema}")
 
 
-SECOND = """
+NEXT = f"{int(REVISIONS[-1]) + 1:04}"
+"""The revision of the step that the next version will bring."""
+
+STEP = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "NEXT"
+down_revision = "LAST"
 
 
 def upgrade() -> None:
@@ -85,5 +89,7 @@ def upgrade() -> None:
 def next_version(folder: Path) -> Path:
     """The migrations of this program with one more step, as the next version will have them."""
     shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "0002_colours.py").write_text(SECOND)
+    (folder / "versions" / f"{NEXT}_colours.py").write_text(
+        STEP.replace("NEXT", NEXT).replace("LAST", REVISIONS[-1])
+    )
     return folder

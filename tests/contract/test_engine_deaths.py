@@ -157,7 +157,7 @@ def test_a_machine_that_was_restarted_has_lost_the_task(house: ProcessHouse) -> 
     house.restart()
     seen = finish(house, ref)
     assert seen.exit is not None
-    assert seen.exit.problem is ReasonCode.TASK_LOST
+    assert seen.exit.problem is ReasonCode.REBOOTED
 
 
 def before_boot(house: ProcessHouse, ref: Ref, innocent: int | None = None) -> None:

@@ -25,12 +25,21 @@ from hypothesis.stateful import (
 )
 
 from danlu.engines.memory import ManualClock
-from danlu.model.attempt import FINAL, LIVE, AttemptKey, Event, Placement, State, after
+from danlu.model.attempt import (
+    FINAL,
+    LIVE,
+    Attempt,
+    AttemptKey,
+    Event,
+    Placement,
+    State,
+    after,
+)
 from danlu.model.errors import Missing
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, JobView, Task
 from danlu.model.reason import Reason, ReasonCode
-from danlu.ports.records import EventQuery, Filter, JobQuery, Move, Records
+from danlu.ports.records import Again, EventQuery, Filter, JobQuery, Move, Records
 from tests.contract.conftest import SQLITE
 from tests.contract.samples import WAIT, WORKSPACE, Store, spec, submission
 from tests.contract.test_records_moves import STAMP
@@ -47,6 +56,7 @@ class Known:
     events: list[JobEvent] = field(default_factory=list)
     deleted: bool = False
     forgotten: bool = False
+    earlier: list[AttemptKey] = field(default_factory=list)
 
     @property
     def state(self) -> State:
@@ -71,6 +81,13 @@ TASKS = st.lists(
 )
 REASONS = st.none() | st.builds(Reason, st.sampled_from([ReasonCode.EXIT, ReasonCode.STOPPED]))
 PLACES = st.none() | st.lists(st.builds(Placement, st.just(0), st.just("n"), INSTANTS, INSTANTS))
+
+
+def again_after(key: AttemptKey, due_at: int | None) -> Again:
+    """The attempt that follows `key`."""
+    following = AttemptKey(key.job_id, key.number + 1, uuid.uuid4().hex)
+    attempt = Attempt(following, State.QUEUED, 4, due_at=due_at)
+    return Again(attempt, [JobEvent(4, "job-queued")])
 
 
 def swift() -> str | None:
@@ -123,22 +140,33 @@ class History(RuleBasedStateMachine):
         tasks=TASKS,
         reason=REASONS,
         places=PLACES,
+        due_at=st.none() | INSTANTS,
+        again=st.booleans(),
     )
     def move(self, job_id: str, event: Event, at: int, **rest: Any) -> None:
         known = self.known[job_id]
+        key = known.view.attempt.key
         move = Move(
-            known.view.attempt.key,
+            key,
             event,
             at,
             rest["events"],
             rest["reason"],
             rest["places"],
             rest["tasks"],
+            again_after(key, rest["due_at"]) if rest["again"] else None,
         )
         expected = after(known.state, event)
-        assert self.records.move(move).result(WAIT) is expected
+        wanted = known.view.job.intent is Intent.RUN and not known.deleted
+        begins = move.again is not None and expected in FINAL and wanted
+        reached = self.records.move(move).result(WAIT)
+        assert reached is (State.QUEUED if begins else expected)
         if expected is not None:
             self.apply(known, move, expected)
+        if begins and move.again is not None:
+            known.earlier.append(known.view.attempt.key)
+            known.view = JobView(known.view.job, move.again.attempt)
+            known.events += move.again.events
 
     def apply(self, known: Known, move: Move, reached: State) -> None:
         changes: dict[str, Any] = {"state": reached}
@@ -165,9 +193,11 @@ class History(RuleBasedStateMachine):
     @rule(job_id=jobs, events=EVENTS, tasks=TASKS)
     def note(self, job_id: str, events: list[JobEvent], tasks: list[Task]) -> None:
         known = self.known[job_id]
-        assert self.records.note(known.view.attempt.key, events, tasks).result(WAIT)
-        known.put(tasks)
-        known.events += events
+        done = self.records.note(known.view.attempt.key, events, tasks).result(WAIT)
+        assert done is (known.state in LIVE)
+        if done:
+            known.put(tasks)
+            known.events += events
 
     @rule(job_id=jobs, unreachable=st.booleans())
     def flag(self, job_id: str, *, unreachable: bool) -> None:
@@ -241,8 +271,9 @@ class History(RuleBasedStateMachine):
         assert page.total == len(visible)
         assert list(self.records.live()) == [known.view for known in visible if known.state in LIVE]
         assert list(self.records.swept()) == [
-            (one.view.job.id, 1, one.view.attempt.key.token, 1)
+            (key.job_id, key.number, key.token, 1)
             for one in self.known.values()
+            for key in (*one.earlier, one.view.attempt.key)
             if one.deleted and not one.forgotten
         ]
 

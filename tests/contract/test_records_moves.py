@@ -229,12 +229,16 @@ def test_the_database_itself_knows_the_states(store: Store) -> None:
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_note_adds_facts_in_any_state(records: Records, state: State) -> None:
+def test_a_note_adds_facts_until_the_attempt_has_ended(records: Records, state: State) -> None:
+    """(case 33) What is told of an attempt that is over comes too late."""
     key = brought_to(records, state)
-    before, _, events = kept(records, key)
+    before, attempts, events = kept(records, key)
 
-    assert records.note(key, [SAID, SAID], [TASK, Task(1)]).result(WAIT)
+    assert records.note(key, [SAID, SAID], [TASK, Task(1)]).result(WAIT) is (state in LIVE)
 
+    if state in FINAL:
+        assert kept(records, key) == (before, attempts, events)
+        return
     view = records.job(WS, key.job_id)
     assert view == replace(before, tasks=(TASK, Task(1)))
     told = records.events(WS, key.job_id, EventQuery())[len(events) :]

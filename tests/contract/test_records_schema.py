@@ -21,7 +21,7 @@ from danlu.stores.sql.migrate import SCRIPTS, migrate, upgrade
 from danlu.stores.sql.opening import open_database, open_records
 from danlu.stores.sql.records import SqlRecords
 from tests.contract.samples import WORKSPACE, Store, full_spec, submission, submitted
-from tests.contract.schemas import described, emptied, next_version
+from tests.contract.schemas import NEXT, described, emptied, next_version
 
 WS = WORKSPACE.id
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,29 +82,29 @@ def test_an_older_database_is_brought_up_to_date_with_its_rows(
     store.close()
     database = open_database(where(store))
 
-    migrate(database, ("0001", "0002"), scripts)
+    migrate(database, (*schema.REVISIONS, NEXT), scripts)
 
     with contextlib.closing(database.connect(writing=True)) as connection:
         assert connection.execute("SELECT colour FROM jobs").fetchall() == [("blue",)]
         assert connection.execute("SELECT id FROM shelves").fetchall() == [(wanted.job.id,)]
-        assert database.revision(connection) == "0002"
+        assert database.revision(connection) == NEXT
     with pytest.raises(Refused) as refused:
         store.open()
-    assert (refused.value.key, refused.value.params["found"]) == ("database-newer", "0002")
-    migrate(database, ("0001", "0002"), scripts)
+    assert (refused.value.key, refused.value.params["found"]) == ("database-newer", NEXT)
+    migrate(database, (*schema.REVISIONS, NEXT), scripts)
 
 
 def test_a_step_that_fails_changes_nothing(store: Store, tmp_path: Path) -> None:
     """(case 106) Neither its own statements nor those of the steps before it are left behind."""
     scripts = next_version(tmp_path / "broken")
-    step = scripts / "versions" / "0002_colours.py"
+    step = scripts / "versions" / f"{NEXT}_colours.py"
     step.write_text(step.read_text() + '    op.drop_table("nowhere")\n')
     submitted(store.open(), submission())
     store.close()
     before = described(where(store))
 
     with pytest.raises(Exception, match="nowhere"):
-        migrate(open_database(where(store)), ("0001", "0002"), scripts)
+        migrate(open_database(where(store)), (*schema.REVISIONS, NEXT), scripts)
 
     assert described(where(store)) == before
     assert store.open().jobs(WS, JobQuery()).total == 1
@@ -166,7 +166,7 @@ from danlu.stores.sql.opening import open_database
 import alembic.command
 database = open_database(sys.argv[1])
 print("ready", flush=True); sys.stdin.readline()
-migrate(database, ("0001", "0002"), Path(sys.argv[2]))
+migrate(database, tuple(sys.argv[3:]), Path(sys.argv[2]))
 """
 
 
@@ -177,7 +177,7 @@ def test_two_upgrades_at_once_do_it_once(store: Store, tmp_path: Path) -> None:
     store.close()
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", UPGRADE, where(store), str(scripts)],
+            [sys.executable, "-c", UPGRADE, where(store), str(scripts), *schema.REVISIONS, NEXT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -199,7 +199,7 @@ def test_two_upgrades_at_once_do_it_once(store: Store, tmp_path: Path) -> None:
     database = open_database(where(store))
     with contextlib.closing(database.connect(writing=True)) as connection:
         assert connection.execute("SELECT count(*) FROM shelves").fetchall() == [(1,)]
-        assert database.revision(connection) == "0002"
+        assert database.revision(connection) == NEXT
 
 
 def test_no_frequent_query_walks_through_a_table(tmp_path: Path) -> None:

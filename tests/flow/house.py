@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from danlu.model.attempt import State
 from danlu.model.identity import Caller, User, Workspace
 from danlu.model.job import JobSpec, JobView
 from danlu.model.resources import GIB, Offer, Shape
+from danlu.model.script import TaskPlan
 from danlu.ports.records import EventQuery
 from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
@@ -39,6 +41,9 @@ class CountingDice:
     def job_id(self) -> str:
         return str(uuid.UUID(int=next(self._count)))
 
+    def fraction(self) -> float:
+        return 0.5
+
 
 class House:
     """A server without its faces. `restart` is what a SIGKILL and a new start leave."""
@@ -51,6 +56,10 @@ class House:
         self.workspace = Workspace("p1", "here")
         self.caller = Caller(User("u1", "alice", "p1", "d1"), self.workspace)
         self.scripts: dict[str, Script] = {}
+        self.by_attempt: dict[str, Sequence[Script]] = {}
+        """What each attempt of a job does, by the job's name; the last one serves the rest."""
+        self.by_task: dict[tuple[str, int, int], Script] = {}
+        """The same for one task of one attempt."""
         self.nodes = [NODE]
         self._open()
         self.records.add_workspace(self.workspace).result()
@@ -61,7 +70,7 @@ class House:
         self.objects.create_bucket("danlu")
         self.engine = MemoryEngine(
             self.clock,
-            script_of=lambda plan: self.scripts.get(plan.job_name, Script()),
+            script_of=self._script,
             nodes=self.nodes,
             cluster=self.cluster,
             sleep=lambda _s: None,
@@ -72,6 +81,13 @@ class House:
         )
         self.board = Board(self.records)
         self.loop = Loop(self.platform, self.board)
+
+    def _script(self, plan: TaskPlan) -> Script:
+        one = self.by_task.get((plan.job_name, plan.attempt, plan.index))
+        several = self.by_attempt.get(plan.job_name)
+        if one is None and several:
+            one = several[min(plan.attempt, len(several)) - 1]
+        return one or self.scripts.get(plan.job_name, Script())
 
     def restart(self) -> None:
         """Forget everything that was only in memory."""

@@ -10,6 +10,7 @@ from danlu.model.attempt import State
 from danlu.model.errors import Missing, Refused
 from danlu.model.reason import Blame, ReasonCode
 from danlu.model.resources import Offer
+from danlu.model.retry import Retry
 from tests.flow.house import House
 
 
@@ -240,7 +241,7 @@ def test_success_is_only_said_when_outputs_are_stored(house: House) -> None:
 
 def test_a_launch_that_the_engine_refuses_is_a_failure_with_its_cause(house: House) -> None:
     house.engine.faults.refuse_launches = 1
-    job = house.submit()
+    job = house.submit(retry=Retry(on=()))
     house.turn()
     reason = house.view(job).attempt.reason
     assert reason is not None
@@ -255,7 +256,7 @@ def test_a_launch_that_the_engine_refuses_is_a_failure_with_its_cause(house: Hou
 def test_a_task_that_is_proven_absent_is_lost(house: House) -> None:
     """(cases 23, 26)"""
     house.scripts["job"] = Script(duration_s=None)
-    job = house.submit()
+    job = house.submit(retry=Retry(on=()))
     house.turn()
     house.turn()
     entry = house.board.get(job)
@@ -299,7 +300,7 @@ def test_ten_jobs_that_fail_together_leave_the_capacity_whole(house: House) -> N
 def test_a_job_whose_node_is_gone_can_be_deleted_and_frees_its_place(house: House) -> None:
     """(case 45)"""
     house.scripts["job"] = Script(duration_s=None)
-    job = house.submit()
+    job = house.submit(retry=Retry(on=()))
     house.turn()
     house.turn()
     with pytest.raises(Refused, match="stop it first"):

@@ -168,6 +168,7 @@ class MemoryEngine:
         with self._cluster.lock:
             for launch in launches:
                 self._check_token(launch.ref)
+                self._fence_earlier(launch.ref)
             for launch in launches:
                 self._begin(launch)
         self.changed()
@@ -241,6 +242,14 @@ class MemoryEngine:
                 raise EngineError(
                     "engine-failed", detail=f"{ref.name} exists under the token of another attempt"
                 )
+
+    def _fence_earlier(self, ref: Ref) -> None:
+        others = [other for other in self._cluster.tasks if other.job_id == ref.job_id]
+        if any(other.attempt > ref.attempt for other in others):
+            raise EngineError("engine-failed", detail=f"attempt {ref.attempt} is over")
+        for other in others:
+            if other.attempt < ref.attempt:
+                self._cluster.tasks[other].stops.append((self._clock.now(), 0.0))
 
     def _begin(self, launch: Launch) -> None:
         if launch.ref not in self._cluster.tasks:

@@ -8,17 +8,21 @@ and whatever the records refused is loaded anew. Verbs settle before they act on
 from __future__ import annotations
 
 import bisect
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from danlu.model.attempt import FINAL, HOLDING, LIVE, Attempt, AttemptKey, Placement, State, after
+from danlu.model.errors import Missing
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, Job, JobView, Task
 from danlu.model.prefixes import Prefixes
 from danlu.model.queue import BACKFILL_DEPTH, Waiting
+from danlu.model.retry import MOST_DELAY_S
 from danlu.model.url import Url
 from danlu.ports.engine import Ref
 from danlu.ports.records import Move, Records
@@ -82,7 +86,11 @@ class Board:
         self._to_stop: set[str] = set()
         self._outputs = Prefixes()
         self._queue: list[tuple[tuple[int, int, int], Waiting]] = []
-        self._pending: list[tuple[str, Future[Any]]] = []
+        self._resting: dict[str, float | None] = {}
+        """Queued attempts that are not due: until when, by the monotonic clock (None = not read
+        off yet)."""
+        self._ending: list[Move] = []
+        self._pending: list[tuple[Job, Future[Any], State | bool]] = []
         self._listeners: list[Callable[[str], None]] = []
         self._changed: set[str] = set()
         self.due = True
@@ -98,13 +106,13 @@ class Board:
         """Forget everything and take the records' word again (after a write failed)."""
         with self._lock:
             self._pending = []
-            launched = {job_id for job_id, entry in self._entries.items() if entry.launched}
+            launched = {entry.key for entry in self._entries.values() if entry.launched}
             for job_id in list(self._entries):
                 self._drop(job_id)
-            self._queue, self.due = [], True
+            self._queue, self._resting, self._ending, self.due = [], {}, [], True
             self.load()
-            for job_id in launched & self._entries.keys():
-                self._entries[job_id].launched = True
+            for entry in self._entries.values():
+                entry.launched = entry.key in launched
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a job's id, from any thread, after it changed on disk."""
@@ -115,10 +123,7 @@ class Board:
         with self._lock:
             if view.job.id in self._entries or view.attempt.state in FINAL:
                 return
-            entry = Entry(view.job, view.attempt, view.tasks)
-            self._take_in(entry)
-            if view.attempt.state is State.QUEUED:
-                self._enqueue(entry)
+            self._begin(Entry(view.job, view.attempt, view.tasks))
 
     def want_stop(self, job_id: str, by: str) -> None:
         """Show that a stop is on record."""
@@ -150,10 +155,35 @@ class Board:
         with self._lock:
             return self._outputs.owner(str(url))
 
-    def queue(self, depth: int | None = None) -> list[Waiting]:
-        """The queue in order, at most `depth` of it."""
+    def queue(self) -> list[Waiting]:
+        """The queue in order."""
         with self._lock:
-            return [waiting for _, waiting in self._queue[:depth]]
+            return [waiting for _, waiting in self._queue]
+
+    def head(self, depth: int) -> list[Waiting]:
+        """The first `depth` of the queue that are due, in order."""
+        with self._lock:
+            due = (one for _, one in self._queue if one.job_id not in self._resting)
+            return list(itertools.islice(due, depth))
+
+    def ripen(self, now: int, monotonic: float) -> None:
+        """Take notice of attempts whose wait is over. Once begun, a wait follows the clock that
+        nobody can set; none is longer than the longest there is.
+        """
+        with self._lock:
+            for job_id, until in list(self._resting.items()):
+                due_at = self._entries[job_id].attempt.due_at or 0
+                wait_s = min(MOST_DELAY_S, max(0, due_at - now) / 1000)
+                ends = monotonic + wait_s if until is None else until
+                if ends > monotonic:
+                    self._resting[job_id] = ends
+                else:
+                    del self._resting[job_id]
+                    self.due = True
+
+    def rests(self, job_id: str) -> bool:
+        """Whether a queued attempt is not due yet."""
+        return job_id in self._resting
 
     def queued(self) -> int:
         """How many jobs wait."""
@@ -177,8 +207,23 @@ class Board:
             reached = after(entry.attempt.state, move.event)
             if reached is None:
                 return
-            self._pending.append((entry.job.id, self._records.move(move)))
+            begins = move.again is not None and reached in FINAL
+            expected = State.QUEUED if begins else reached
+            self._pending.append((entry.job, self._records.move(move), expected))
             self._show(entry, move, reached)
+            if move.again is not None and begins:
+                self._begin(Entry(entry.job, move.again.attempt, ()))
+
+    def end(self, move: Move) -> None:
+        """Put a move aside that ends an attempt: `retry` says whether another one follows."""
+        with self._lock:
+            self._ending.append(move)
+
+    def ending(self) -> list[Move]:
+        """The moves that were put aside, once."""
+        with self._lock:
+            ending, self._ending = self._ending, []
+            return ending
 
     def note(
         self, entry: Entry, events: Sequence[JobEvent] = (), tasks: Sequence[Task] = ()
@@ -186,7 +231,7 @@ class Board:
         """Queue events and task facts without a change of state."""
         with self._lock:
             future = self._records.note(entry.key, events, tasks)
-            self._pending.append((entry.job.id, future))
+            self._pending.append((entry.job, future, True))
             entry.tasks = _merged(entry.tasks, tasks)
             self._changed.add(entry.job.id)
 
@@ -195,7 +240,7 @@ class Board:
         with self._lock:
             if entry.attempt.unreachable != unreachable:
                 future = self._records.flag(entry.key, unreachable=unreachable)
-                self._pending.append((entry.job.id, future))
+                self._pending.append((entry.job, future, True))
                 entry.attempt = replace(entry.attempt, unreachable=unreachable)
                 self._changed.add(entry.job.id)
 
@@ -203,9 +248,9 @@ class Board:
         """Wait until everything queued is on disk; load anew what the records refused."""
         with self._lock:
             pending, self._pending = self._pending, []
-        for job_id, future in pending:
-            if not future.result():
-                self._reload(job_id)
+        for job, future, expected in pending:
+            if future.result() != expected:
+                self._reload(job)
         with self._lock:
             changed, self._changed = self._changed, set()
         for job_id in changed:
@@ -239,15 +284,21 @@ class Board:
         if reached in FINAL:
             self._drop(entry.job.id)
 
-    def _reload(self, job_id: str) -> None:
+    def _reload(self, job: Job) -> None:
         with self._lock:
-            entry = self._drop(job_id)
+            entry = self._drop(job.id)
             if entry is not None:
                 self._dequeue(entry)
-            for view in self._records.live():
-                if view.job.id == job_id:
-                    self.add(view)
+            with suppress(Missing):
+                self.add(self._records.job(job.workspace, job.id))
             self.due = True
+
+    def _begin(self, entry: Entry) -> None:
+        self._take_in(entry)
+        if entry.attempt.state is State.QUEUED:
+            if entry.attempt.due_at is not None:
+                self._resting[entry.job.id] = None
+            self._enqueue(entry)
 
     def _take_in(self, entry: Entry) -> None:
         job = entry.job
@@ -262,6 +313,7 @@ class Board:
         entry = self._entries.pop(job_id, None)
         if entry is not None:
             self._to_stop.discard(job_id)
+            self._resting.pop(job_id, None)
             self._by_state.get(entry.attempt.state, {}).pop(job_id, None)
             for output in entry.job.spec.outputs:
                 self._outputs.remove(str(output.url), job_id)

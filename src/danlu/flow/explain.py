@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from danlu.flow.board import Board
+from danlu.flow.board import Board, Entry
 from danlu.flow.plan import plan
 from danlu.flow.platform import Platform
 from danlu.model import queue
@@ -23,12 +23,29 @@ class Preview:
 
 def why(platform: Platform, board: Board, job_id: str) -> queue.Why | None:
     """Why a job waits, or None if it does not."""
-    found = queue.why(job_id, board.queue(), platform.engine.capacity(), board.held())
-    trouble = platform.records.trouble() if found is not None else None
-    if found is None or trouble is None:
+    due = [one for one in board.queue() if one.job_id == job_id or not board.rests(one.job_id)]
+    found = queue.why(job_id, due, platform.engine.capacity(), board.held())
+    if found is None:
+        return None
+    trouble = platform.records.trouble()
+    if trouble is not None:
+        key = "waiting-disk" if trouble.http == 507 else "waiting-read-only"
+        return queue.Why(key, found.position, {"path": str(trouble.params.get("path", ""))})
+    entry = board.get(job_id)
+    if entry is None or not board.rests(job_id):
         return found
-    key = "waiting-disk" if trouble.http == 507 else "waiting-read-only"
-    return queue.Why(key, found.position, {"path": str(trouble.params.get("path", ""))})
+    return queue.Why("waiting-retry", found.position, _rest(platform, entry))
+
+
+def _rest(platform: Platform, entry: Entry) -> dict[str, str | int]:
+    """Which attempt waits how long yet, and how the one before it ended."""
+    job, attempt = entry.job, entry.attempt
+    number = attempt.key.number
+    left_s = max(0, (attempt.due_at or 0) - platform.clock.now()) / 1000
+    earlier = platform.records.attempts(job.workspace, job.id)
+    reasons = [one.reason for one, _ in earlier if one.key.number == number - 1 and one.reason]
+    told = reasons[0].told() if reasons else {}
+    return {**told, "attempt": number, "delay_s": f"{left_s:.0f}"}
 
 
 def preview(platform: Platform, spec: JobSpec) -> Preview | None:

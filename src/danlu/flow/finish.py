@@ -24,7 +24,7 @@ def finish(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
         ):
             move = _end(platform, entry, looks)
             crash_point("finish.before-commit")
-            board.send(move)
+            board.end(move)
 
 
 def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:

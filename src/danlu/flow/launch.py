@@ -37,9 +37,13 @@ def launch(platform: Platform, board: Board) -> bool:
 
 def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]) -> None:
     places = {place.task: place for place in entry.attempt.placement}
+    job = entry.job
+    since = job.created_at if entry.key.number > 1 else 0
     launches = [
         Launch(
-            ref, places[ref.task].node, plan(platform, entry.job.spec, ref, places[ref.task], gpus)
+            ref,
+            places[ref.task].node,
+            plan(platform, job.spec, ref, places[ref.task], gpus, resumes_from=since),
         )
         for ref in entry.refs
     ]
@@ -52,4 +56,4 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
         now = platform.clock.now()
         reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
         event = JobEvent(now, "job-failed", reason.told(), Level.ERROR)
-        board.send(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))
+        board.end(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))

@@ -16,6 +16,7 @@ from danlu.flow.launch import launch
 from danlu.flow.observe import observe
 from danlu.flow.place import place
 from danlu.flow.platform import Platform
+from danlu.flow.retry import retry
 from danlu.flow.stop import stop
 from danlu.flow.sweep import sweep, sweep_orphans
 from danlu.model.attempt import HOLDING
@@ -73,9 +74,12 @@ class Loop:
         seen = observe(platform, board)
         stop(platform, board, seen)
         finish(platform, board, seen)
+        retry(platform, board)
+        board.ripen(platform.clock.now(), platform.clock.monotonic())
         while platform.records.trouble() is None and place(platform, board):
             pass
         launch(platform, board)
+        retry(platform, board)
         board.settle()
         crash_point("turn.after-commit")
 

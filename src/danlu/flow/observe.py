@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from danlu.flow.board import Board, Entry
 from danlu.flow.platform import Platform
-from danlu.model.attempt import Event, State
+from danlu.model.attempt import FINAL, Event, State, after
 from danlu.model.event import JobEvent, Level
 from danlu.model.job import Task
 from danlu.model.reason import Reason, ReasonCode
@@ -40,7 +40,11 @@ def _compare(platform: Platform, board: Board, entry: Entry, seen: Sequence[Seen
     event = _event(entry.attempt.state, seen)
     while event is not None:
         crash_point("observe.before-commit")
-        board.send(_move(platform, entry, event, seen, tasks, events))
+        move = _move(platform, entry, event, seen, tasks, events)
+        if after(entry.attempt.state, event) in FINAL:
+            board.end(move)
+            return
+        board.send(move)
         tasks, events = [], []
         # A short task may have started and ended between two looks: record both.
         event = _event(entry.attempt.state, seen)

@@ -19,7 +19,7 @@ def place(platform: Platform, board: Board) -> bool:
     if not board.due:
         return False
     board.due = False
-    waiting = board.queue(PASS_DEPTH)
+    waiting = board.head(PASS_DEPTH)
     if not waiting:
         return False
     totals = platform.engine.capacity()

@@ -16,8 +16,12 @@ def plan(
     ref: Ref,
     place: Placement,
     gpus: dict[str, Gpu],
+    *,
+    resumes_from: int = 0,
 ) -> TaskPlan:
-    """What one task of a job needs to run."""
+    """What one task of a job needs to run. `resumes_from` is the instant (UTC ms) since when what
+    lies in its outputs is the job's own; 0 for a first attempt, which starts afresh.
+    """
     return TaskPlan(
         job_id=ref.job_id,
         attempt=ref.attempt,
@@ -45,4 +49,5 @@ def plan(
         log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,
         log_url="" if spec.log_url is None else str(spec.log_url),
         api=platform.api,
+        resumes_from=resumes_from,
     )

@@ -60,6 +60,7 @@ MOVES: MappingProxyType[tuple[State, Event], State] = MappingProxyType(
         (State.COLLECTING, Event.OK): State.SUCCEEDED,
         (State.COLLECTING, Event.BAD): State.FAILED,
         (State.COLLECTING, Event.STOPPED): State.CANCELLED,
+        (State.COLLECTING, Event.VANISHED): State.LOST,
     }
 )
 
@@ -117,6 +118,8 @@ class Attempt:
     reason: Reason | None = None
     placement: tuple[Placement, ...] = ()
     unreachable: bool = False
+    due_at: int | None = None
+    """Not to be placed before this instant: the wait of an attempt after a failed one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from danlu.model.attempt import Attempt
 from danlu.model.resources import Shape
+from danlu.model.retry import Retry
 from danlu.model.url import ObjectUrl, Url
 
 
@@ -97,6 +98,7 @@ class JobSpec:
     log_url: Url | None = None
     log_limit_bytes: int | None = None
     """What is kept of each task's log; None = what the server allows."""
+    retry: Retry = field(default_factory=Retry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class Task:
     out_of_memory: bool = False
     notes_seen: int = 0
     """How many of the agent's notes are already in the job's events."""
+    hung_at: int | None = None
+    """Since when nothing moves in it; None = it works, as far as one can tell."""
 
     @property
     def name(self) -> str:

@@ -9,6 +9,9 @@ from danlu.model.job import Job, Task
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import size
 
+LOST = (ReasonCode.TASK_LOST, ReasonCode.REBOOTED)
+"""Nobody saw the end: the attempt is lost, whatever was found of it afterwards."""
+
 
 def outcome(
     job: Job,
@@ -31,7 +34,7 @@ def outcome(
     if stopped_by:
         return Event.STOPPED, Reason(ReasonCode.STOPPED, {"user": stopped_by})
     if ended:
-        return Event.BAD, ended[0]
+        return (Event.VANISHED if ended[0].code in LOST else Event.BAD), ended[0]
     first = first_failure(tasks)
     if first is not None:
         return Event.BAD, failure(job, first)

@@ -37,6 +37,8 @@ class ReasonCode(StrEnum):
     LAUNCH_FAILED = "launch-failed"
     AGENT_LOST = "agent-lost"
     TASK_LOST = "task-lost"
+    REBOOTED = "rebooted"
+    PREEMPTED = "preempted"
 
 
 BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
@@ -56,6 +58,8 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.LAUNCH_FAILED: Blame.PLATFORM,
         ReasonCode.AGENT_LOST: Blame.PLATFORM,
         ReasonCode.TASK_LOST: Blame.PLATFORM,
+        ReasonCode.REBOOTED: Blame.PLATFORM,
+        ReasonCode.PREEMPTED: Blame.CAPACITY,
     }
 )
 

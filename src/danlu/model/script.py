@@ -105,6 +105,9 @@ class TaskPlan:
     """What is kept of the log: its head and its tail, half each; 0 = all of it."""
     api: str = ""
     """The server's API endpoint, for MA_APIGW_ENDPOINT; empty = not given."""
+    resumes_from: int = 0
+    """What lies in the outputs since this instant (UTC ms) was written by earlier attempts, and is
+    brought back; 0 = there are none."""
 
     @property
     def task_name(self) -> str:
@@ -226,8 +229,7 @@ def _environment(
         # An empty list hides every GPU from a task whose flavor has none.
         "CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in plan.gpus),
     }
-    if plan.api:
-        env["MA_APIGW_ENDPOINT"] = plan.api
+    env.update(_if_any(plan))
     env.update(
         (channel.name, place)
         for channel, place in _placed(plan, inputs, outputs)
@@ -235,6 +237,12 @@ def _environment(
     )
     env.update(plan.environments)
     return env
+
+
+def _if_any(plan: TaskPlan) -> dict[str, str]:
+    """Variables that are only there where they mean something."""
+    found = {"DANLU_RESUME": "1"} if plan.resumes_from else {}
+    return {**found, "MA_APIGW_ENDPOINT": plan.api} if plan.api else found
 
 
 def _placed(

@@ -56,6 +56,8 @@ def run(path: str, ready: Handle | None = None) -> int:
     watch = directory.take(files.WATCH)
     if watch is None:
         return files.BUSY_EXIT
+    if directory.exists(files.FENCED):
+        return files.BUSY_EXIT
     if plan.packages:
         sys.path.append(plan.packages)
     linux.adopt_orphans()
@@ -135,7 +137,7 @@ class Agent:
         before = self._before
         rebooted = before is not None and before["agent"]["boot_id"] != identity.boot_id()
         if task is not None or rebooted:
-            self._conclude(ReasonCode.TASK_LOST if rebooted else ReasonCode.AGENT_LOST)
+            self._conclude(ReasonCode.REBOOTED if rebooted else ReasonCode.AGENT_LOST)
         elif self._starts >= MOST_STARTS:
             self._conclude(ReasonCode.AGENT_LOST)
         else:

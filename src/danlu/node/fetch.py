@@ -54,11 +54,17 @@ class Source:
     objects: Callable[[], Iterable[ObjectInfo]]
 
 
-def survey(store: ObjectStore, bucket: str, prefix: str, check: Check) -> Source:
-    """Count what lies below `prefix`. Memory does not grow with it."""
+def survey(store: ObjectStore, bucket: str, prefix: str, check: Check, since: int = 0) -> Source:
+    """Count what lies below `prefix` and was written since an instant (UTC ms). Memory does not
+    grow with it.
+    """
+
+    def fresh() -> Iterator[ObjectInfo]:
+        return (info for info in store.walk(bucket, prefix) if info.modified_at >= since)
+
     kept: list[ObjectInfo] = []
     files = size = 0
-    for info in store.walk(bucket, prefix):
+    for info in fresh():
         check()
         files += not info.key.endswith("/")
         size += info.size
@@ -66,7 +72,7 @@ def survey(store: ObjectStore, bucket: str, prefix: str, check: Check) -> Source
             kept.append(info)
     if len(kept) <= MOST_LISTED:
         return Source(files, size, lambda: kept)
-    return Source(files, size, lambda: store.walk(bucket, prefix))
+    return Source(files, size, fresh)
 
 
 def relative(key: str) -> str | None:
@@ -170,8 +176,10 @@ def copy_file(source: int, target: int, check: Check) -> None:
             return
 
 
-def copy_tree(source: Path, place: Path, check: Check) -> Tally:
-    """Copy a local directory's plain files (and links that stay inside) into `place`."""
+def copy_tree(source: Path, place: Path, check: Check, since: int = 0) -> Tally:
+    """Copy a local directory's plain files into `place`, those that came there since an instant
+    (UTC ms).
+    """
     tally = Tally()
 
     def one(name: str) -> None:
@@ -184,8 +192,14 @@ def copy_tree(source: Path, place: Path, check: Check) -> Tally:
             tally.add(os.fstat(opened.fileno()).st_size)
         path.chmod(0o755 if os.access(source / name, os.X_OK) else 0o644)
 
-    each(_plain_files(source), one)
+    each((name for name in _plain_files(source) if _came_at(source / name) >= since), one)
     return tally
+
+
+def _came_at(path: Path) -> float:
+    """When a file came to its place: its content may be older, if it was put there by a link."""
+    found = path.stat(follow_symlinks=False)
+    return max(found.st_mtime, found.st_ctime) * 1000
 
 
 def _plain_files(root: Path) -> Iterator[str]:

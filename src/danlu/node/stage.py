@@ -138,9 +138,11 @@ class Stage:
         self._directory.note("input-linked", name=channel.name, url=str(channel.url))
 
     def _bring(
-        self, key: str, channel: Input | Output, url: ObjectUrl, place: Path
+        self, key: str, channel: Input | Output, url: ObjectUrl, place: Path, since: int = 0
     ) -> Tally | None:
-        """Bring an object or everything below a prefix; None if there is nothing."""
+        """Bring an object or everything below a prefix, as far as it was written since an instant
+        (UTC ms); None if there is nothing.
+        """
         store, fetcher = self._fetcher()
         place.mkdir(parents=True, exist_ok=True)
         if url.key and not url.key.endswith("/"):
@@ -149,10 +151,12 @@ class Stage:
             except Missing:
                 pass
             else:
+                if info.modified_at < since:
+                    return None
                 source = Source(1, info.size, lambda: [info])
                 prefix = url.key[: -len(url.name)]
                 return fetcher.directory(source, prefix, place, lambda _: None)
-        source = survey(store, url.bucket, url.directory, self._check)
+        source = survey(store, url.bucket, url.directory, self._check, since)
         if not source.size and not list(source.objects()):
             return None
         told = {"name": channel.name, "url": str(url)}
@@ -187,12 +191,13 @@ class Stage:
         else:
             store, _ = self._fetcher()
             store.list(output.url.bucket, limit=1)
-        if not output.prefetch:
+        since = 0 if output.prefetch else self._plan.plan.resumes_from
+        if not output.prefetch and not since:
             return
         if isinstance(output.url, LocalUrl):
-            tally: Tally | None = copy_tree(Path(output.url.path), place, self._check)
+            tally: Tally | None = copy_tree(Path(output.url.path), place, self._check, since)
         else:
-            tally = self._bring("input-staging", output, output.url, place)
+            tally = self._bring("input-staging", output, output.url, place, since)
         if tally is None or not tally.files:
             return
         stored.everything(index, place)

@@ -181,6 +181,10 @@ class Engine(Protocol):
         """Start all tasks or none; raise EngineError if that cannot be done.
 
         The same ref twice is one task: what exists under a ref and token is adopted.
+
+        A launch fences the earlier attempts of its job: before any task starts, nothing of them
+        lives, and none of them can be begun any more, however late somebody tries. An attempt
+        that was fenced so is refused.
         """
 
     def observe(self, refs: Iterable[Ref]) -> Mapping[Ref, Seen]:

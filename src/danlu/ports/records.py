@@ -41,12 +41,24 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """The attempt that follows one which ends, and what is then told of it."""
+
+    attempt: Attempt
+    """Queued, with the next number and a token of its own."""
+    events: Sequence[JobEvent] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """One event of the state machine and what is recorded with it.
 
     Only what is not None is written. `tasks` are whole rows that replace what is stored for
     their index. `at` stamps the instant that belongs to the state reached. UNPLACE clears the
     placement and its instant; a final state clears the unreachable flag.
+
+    `again` begins in the same transaction, so nobody ever sees the job ended in between; it is
+    left out if the user wants the job stopped or has deleted it: a stop wins every race.
     """
 
     key: AttemptKey
@@ -56,6 +68,7 @@ class Move:
     reason: Reason | None = None
     placement: Sequence[Placement] | None = None
     tasks: Sequence[Task] = ()
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +162,16 @@ class Records(Protocol):
         """Every job whose latest attempt is not final, in order of submission."""
 
     def move(self, move: Move) -> Future[State | None]:
-        """Apply one event; the state reached, or None where it no longer applies."""
+        """Apply one event; the state that the job is in then (queued where `again` began), or None
+        where the event no longer applies.
+        """
 
     def note(
         self, key: AttemptKey, events: Sequence[JobEvent] = (), tasks: Sequence[Task] = ()
     ) -> Future[bool]:
-        """Add events and task facts without a change of state. False for an unknown attempt."""
+        """Add events and task facts of a live attempt without a change of state. False for an
+        unknown attempt and for one that has ended: what comes late is not taken.
+        """
 
     def flag(self, key: AttemptKey, *, unreachable: bool) -> Future[bool]:
         """Set or clear the unreachable flag of a live attempt."""

@@ -13,6 +13,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `task.json` | shim | `ProcessIdentity` of shim and program, `started_at` |
 | `cgroup.json` | agent | the directories of the task's control groups, by controller |
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
+| `fenced.json` | server | `{"by": …}`: the attempt that follows; nothing may begin here any more |
 | `notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
 | `log.tail/`, `log.index` | shim | a long log's end; where lines are (`node/log_files.py`) |
@@ -43,6 +44,7 @@ AGENT_ERRORS = "agent.err"
 TASK = "task.json"
 CGROUP = "cgroup.json"
 STOP = "stop.json"
+FENCED = "fenced.json"
 NOTICE = "notice.json"
 LOG = "log"
 LOG_TAIL = "log.tail"
@@ -55,7 +57,7 @@ DONE = "done.json"
 WORK = "work"
 
 BUSY_EXIT = 76
-"""What an agent exits with when another one is in charge of its directory."""
+"""What an agent exits with when another one is in charge of its directory, or none may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,12 @@ class StopFile(TypedDict):
     """`stop.json`."""
 
     grace_s: float
+
+
+class FencedFile(TypedDict):
+    """`fenced.json`, written under both locks: whoever takes one later finds it."""
+
+    by: int
 
 
 class NoticeFile(TypedDict):

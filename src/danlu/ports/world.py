@@ -23,3 +23,6 @@ class Dice(Protocol):
 
     def job_id(self) -> str:
         """A fresh UUID in its usual form."""
+
+    def fraction(self) -> float:
+        """A number from 0 up to, but not including, 1."""

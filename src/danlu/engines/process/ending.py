@@ -39,6 +39,11 @@ def end(path: Path) -> bool:
         time.sleep(PAUSE_S)
 
 
+def left(path: Path) -> bool:
+    """Whether a process of the task in `path` lives, agent and shim not counted."""
+    return bool(_marked(path))
+
+
 def _kill(path: Path) -> None:
     agent = identity_of((read_json(path / files.AGENT) or {}).get("agent"))
     shim = identity_of((read_json(path / files.TASK) or {}).get("shim"))

@@ -140,6 +140,8 @@ class ProcessEngine:
             for launch in launches:
                 self._refuse_other_token(launch.ref, found[launch.ref])
             fresh = [launch for launch in launches if found[launch.ref] is None]
+            for job_id, attempt in {(one.ref.job_id, one.ref.attempt) for one in fresh}:
+                self._fence_earlier(job_id, attempt)
             gang_port = self._gang_port(launches, found)
             made: list[Ref] = []
             try:
@@ -261,6 +263,20 @@ class ProcessEngine:
             raise EngineError(
                 "engine-failed", detail=f"{ref.name} exists under the token of another attempt"
             )
+
+    def _fence_earlier(self, job_id: str, attempt: int) -> None:
+        """See to it that no earlier attempt of a job lives or can begin any more."""
+        later = f"{job_id}-{attempt + 1}-0"
+        if os.path.lexists(self._tasks_root / later):
+            raise EngineError("engine-failed", detail=f"attempt {attempt} is over: {later} exists")
+        if attempt == 1:
+            return
+        before = re.compile(rf"{re.escape(job_id)}-([0-9]+)-[0-9]+")
+        for name in sorted(entry.name for entry in os.scandir(self._tasks_root)):
+            of_job = before.fullmatch(name)
+            task = self._load(name) if of_job and int(of_job[1]) < attempt else None
+            if task is not None and not task.close_off(attempt):
+                raise EngineError("engine-failed", detail=f"{name} cannot be ended")
 
     def _gang_port(self, launches: Sequence[Launch], found: Mapping[Ref, Task | None]) -> int:
         """The port that the gang already has, or a free one."""

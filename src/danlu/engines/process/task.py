@@ -10,19 +10,27 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from danlu.engines.process import reading
+from danlu.engines.process import ending, reading
 from danlu.engines.process.reading import Lines
 from danlu.model.reason import ReasonCode
 from danlu.node import identity
-from danlu.node.directory import TaskDirectory, now_ms, open_plain, read_json
+from danlu.node.directory import (
+    TaskDirectory,
+    now_ms,
+    open_plain,
+    publish_json,
+    read_json,
+)
 from danlu.node.log_files import LogFiles
 from danlu.ports import task_directory as files
+from danlu.ports.crash import crash_point
 from danlu.ports.engine import Exit, LogChunk, Mark, Note, Phase, Ref, Sample, Seen
 from danlu.ports.task_directory import ProcessIdentity
 
 ABSENT = Seen(Phase.ABSENT)
 HANDOVER_S = 5.0
 """A directory without an agent may be one that another server has just handed over."""
+TIDYING_S = 2.0
 WELL_S = 300.0
 """An agent that lived this long did not die of what it found in the directory."""
 REVIVE_AFTER_S = (0.0, 1.0, 2.0, 4.0, 8.0)
@@ -97,6 +105,39 @@ class Task:
                 os.close(lock)
         return free
 
+    def close_off(self, by: int) -> bool:
+        """Fence the task for the attempt `by`: nothing of it lives, and nothing begins here any
+        more. False if something of it cannot be ended.
+        """
+        marked = (self.path / files.FENCED).exists() or self._mark_patiently(by)
+        # Free locks say that its agent and shim are gone, not that what they watched is.
+        return marked and (not ending.left(self.path) or ending.end(self.path))
+
+    def _mark_patiently(self, by: int) -> bool:
+        # What is stored already only has its work to remove, which takes no time to speak of.
+        until = time.monotonic() + (TIDYING_S if (self.path / files.DONE).exists() else 0)
+        while not self._mark(by):
+            if time.monotonic() >= until:
+                return ending.end(self.path) and self._mark(by)
+            time.sleep(0.01)
+        return True
+
+    def _mark(self, by: int) -> bool:
+        """Write down that it is fenced, if nobody holds a lock; whoever takes one later looks."""
+        directory = TaskDirectory(str(self.path))
+        locks = [directory.take(name) for name in (files.WATCH, files.LOCK)]
+        try:
+            if None in locks:
+                return False
+            crash_point("fence.before-mark")
+            publish_json(self.path, files.FENCED, {"by": by})
+            crash_point("fence.after-mark")
+        finally:
+            for lock in locks:
+                if lock is not None:
+                    os.close(lock)
+        return True
+
     def seen(self) -> Seen:
         """What can be seen of the task now. Starts another agent if the one before has died."""
         if self._final is not None:
@@ -111,7 +152,8 @@ class Task:
             self._final = self._done(done)
             return self._final
         if self._may_revive() and not (self.path / files.DONE).exists():
-            self._final = self._revive()
+            fenced = os.path.lexists(self._file(files.FENCED))
+            self._final = self._fenced() if fenced else self._revive()
             if self._final is not None:
                 return self._final
         return Seen(self._phase(), self._shown_start(), self._exit, notes=self._notes.read())
@@ -146,6 +188,8 @@ class Task:
         if self._exit is None:
             data = read_json(self._file(files.EXIT))
             self._exit = reading.exit_of(data) if data is not None else None
+            if self._exit is None and os.path.lexists(self._file(files.FENCED)):
+                self._exit = _lost()
 
     def _phase(self) -> Phase:
         if self._exit is not None:
@@ -166,6 +210,11 @@ class Task:
             reading.detail_of(data),
             self._notes.read(),
         )
+
+    def _fenced(self) -> Seen:
+        """What is said of a task that had to make way for the next attempt."""
+        shown = self._shown_start()
+        return Seen(Phase.DONE, shown, self._exit or _lost(), notes=self._notes.read())
 
     def _may_revive(self) -> bool:
         return (self.handed_over or self.begun) and self.agent() is None

@@ -17,6 +17,14 @@ EVENTS: dict[str, tuple[str, str]] = {
     "job-failed": ("failed: {because}", "失败：{because}"),
     "job-cancelled": ("cancelled: {because}", "已取消：{because}"),
     "job-lost": ("lost: {because}", "丢失：{because}"),
+    "job-retrying": (
+        "attempt {attempt} begins in {delay_s} s ({cause}: retry {used} of {most})",
+        "第 {attempt} 次尝试将在 {delay_s} 秒后开始（{cause}：第 {used} 次重试，最多 {most} 次）",
+    ),
+    "retries-used": (
+        "no further attempt ({cause}: {used} of {most} retries used)",
+        "不再重试（{cause}：重试次数已用 {used}/{most}）",
+    ),
     "job-unplaced": ("gave its place back: {because}", "放弃已分配的资源：{because}"),
     "job-deleted": ("deleted by {user}", "由 {user} 删除"),
     "job-adopted": (

@@ -49,7 +49,19 @@ REASONS: dict[str, tuple[str, str]] = {
         "task {task} disappeared without a record of its end (was the machine restarted?)",
         "任务 {task} 没有留下结束记录便消失（机器是否重启过？）",
     ),
+    "rebooted": (
+        "the machine of task {task} was restarted while it ran",
+        "任务 {task} 运行期间，其所在机器被重启",
+    ),
+    "preempted": (
+        "task {task} had to give its place to a more urgent job",
+        "任务 {task} 的资源已让给更紧急的作业",
+    ),
     # why a job waits
+    "waiting-retry": (
+        "attempt {attempt} begins in {delay_s} s; the one before it ended: {because}",
+        "第 {attempt} 次尝试将在 {delay_s} 秒后开始；上一次尝试的结果：{because}",
+    ),
     "waiting-ahead": (
         "{ahead} job(s) ahead; the first of them {head} waits because {because}",
         "前面有 {ahead} 个作业；其中最前的 {head} 在等待：{because}",

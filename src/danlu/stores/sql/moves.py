@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from danlu.model.attempt import FINAL, AttemptKey, Event, State, sources
 from danlu.model.event import JobEvent
-from danlu.model.job import Task
+from danlu.model.job import Intent, Task
 from danlu.ports.records import Move
 from danlu.stores.sql import rows, schema
 from danlu.stores.sql.bounds import whole, words
@@ -50,6 +50,14 @@ class NewMove(NamedTuple):
     placement: str | None
     events: list[tuple[Any, ...]]
     tasks: list[tuple[Any, ...]]
+    again: NewAgain | None
+
+
+class NewAgain(NamedTuple):
+    """The attempt that follows, as rows."""
+
+    attempt: tuple[Any, ...]
+    events: list[tuple[Any, ...]]
 
 
 def new_move(move: Move) -> NewMove:
@@ -62,7 +70,17 @@ def new_move(move: Move) -> NewMove:
         rows.facts(move.placement),
         rows.new_events(move.key.job_id, move.events),
         rows.new_tasks(move.key, move.tasks),
+        _new_again(move),
     )
+
+
+def _new_again(move: Move) -> NewAgain | None:
+    if move.again is None:
+        return None
+    attempt = move.again.attempt
+    if attempt.key.job_id != move.key.job_id or attempt.key.number != move.key.number + 1:
+        raise ValueError("an attempt is followed by the next one of its job")
+    return NewAgain(rows.new_attempt(attempt), rows.new_events(move.key.job_id, move.again.events))
 
 
 def attempt_key(key: AttemptKey) -> AttemptKey:
@@ -121,13 +139,31 @@ def move(session: Session, items: Sequence[NewMove]) -> list[State | None]:
     tasks: list[tuple[Any, ...]] = []
     for item in items:
         state = _move(session, item)
-        results.append(state)
         if state is not None:
             events += item.events
             tasks += item.tasks
+        if state in FINAL and item.again is not None and _begin_again(session, item.again):
+            state = State.QUEUED
+            events += item.again.events
+        results.append(state)
     session.insert(schema.events, events)
     _replace(session, tasks)
     return results
+
+
+_WANTED = select(schema.jobs.c.sequence).where(
+    schema.jobs.c.id == bindparam("of_job"),
+    schema.jobs.c.intent == literal_column(f"'{Intent.RUN}'"),
+    schema.NOT_DELETED,
+)
+
+
+def _begin_again(session: Session, again: NewAgain) -> bool:
+    """Add the next attempt, unless the user no longer wants the job to run."""
+    if not session.rows(_WANTED, of_job=again.attempt[0]):
+        return False
+    session.insert(schema.attempts, [again.attempt])
+    return True
 
 
 def _move(session: Session, item: NewMove) -> State | None:
@@ -161,11 +197,12 @@ def new_note(key: AttemptKey, events: Sequence[JobEvent], tasks: Sequence[Task])
 
 
 KNOWN = select(schema.attempts.c.number).where(_is_attempt())
+_LIVE = KNOWN.where(schema.LIVE_ATTEMPT)
 
 
 def note(session: Session, item: NewNote) -> bool:
-    """Add what is told of an attempt by whoever knows its token."""
-    if not session.rows(KNOWN, **names(item.key)):
+    """Add what is told of a live attempt by whoever knows its token."""
+    if not session.rows(_LIVE, **names(item.key)):
         return False
     session.insert(schema.events, item.events)
     _replace(session, item.tasks)

@@ -36,7 +36,7 @@ TASK = tuple(column for column in schema.tasks.c if column.key not in ("job_id",
 NEW_JOB = tuple(
     column.key for column in schema.jobs.c if column.key not in ("sequence", "deleted", "forgotten")
 )
-NEW_ATTEMPT = ("job_id", "number", "token", "state", "created_at")
+NEW_ATTEMPT = ("job_id", "number", "token", "state", "created_at", "due_at")
 NEW_EVENT = tuple(column.key for column in schema.events.c if column.key != "sequence")
 NEW_TASK = tuple(column.key for column in schema.tasks.c)
 
@@ -75,17 +75,25 @@ def new_spec(spec: JobSpec) -> str:
     return _dump(to_json(spec))
 
 
-def new_attempt(submission: Submission) -> tuple[Any, ...]:
+def first_attempt(submission: Submission) -> tuple[Any, ...]:
     """The row of a first attempt, in the order of NEW_ATTEMPT."""
-    attempt, key = submission.attempt, submission.attempt.key
-    if attempt.state is not State.QUEUED or key.job_id != submission.job.id:
-        raise ValueError("a submission brings the job's own attempt, queued")
+    if submission.attempt.key.job_id != submission.job.id:
+        raise ValueError("a submission brings the job's own attempt")
+    return new_attempt(submission.attempt)
+
+
+def new_attempt(attempt: Attempt) -> tuple[Any, ...]:
+    """The row of an attempt that begins, in the order of NEW_ATTEMPT."""
+    key = attempt.key
+    if attempt.state is not State.QUEUED:
+        raise ValueError("an attempt begins queued")
     return (
         key.job_id,
         whole(key.number, "attempt", 1),
         words(key.token, "token"),
         State.QUEUED.value,
         whole(attempt.created_at, "created_at"),
+        maybe(attempt.due_at, "due_at"),
     )
 
 
@@ -119,6 +127,7 @@ def new_tasks(key: AttemptKey, tasks: Iterable[Task]) -> list[tuple[Any, ...]]:
             words(task.signal, "signal"),
             int(task.out_of_memory),
             whole(task.notes_seen, "notes_seen", 0),
+            maybe(task.hung_at, "hung_at"),
         )
         for task in tasks
     ]
@@ -154,7 +163,7 @@ def job(row: Sequence[Any]) -> Job:
 def attempt(job_id: str, row: Sequence[Any]) -> Attempt:
     """An attempt from the columns ATTEMPT."""
     number, token, state, created, placed, launched, started, exited, ended = row[:9]
-    reason, placement, unreachable = row[9:]
+    reason, placement, unreachable, due = row[9:]
     return Attempt(
         AttemptKey(job_id, number, token),
         _STATES[state],
@@ -167,14 +176,15 @@ def attempt(job_id: str, row: Sequence[Any]) -> Attempt:
         None if reason is None else from_json(Reason, json.loads(reason)),
         () if placement is None else from_json(tuple[Placement, ...], json.loads(placement)),
         bool(unreachable),
+        due,
     )
 
 
 def task(row: Sequence[Any]) -> Task:
     """A task from the columns TASK."""
-    index, node, host, started, ended, exit_code, signal, out_of_memory, notes_seen = row
+    index, node, host, started, ended, exit_code, signal, out_of_memory, notes, hung = row
     return Task(
-        index, node, host, started, ended, exit_code, signal, bool(out_of_memory), notes_seen
+        index, node, host, started, ended, exit_code, signal, bool(out_of_memory), notes, hung
     )
 
 

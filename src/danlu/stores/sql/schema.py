@@ -36,7 +36,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from danlu.model.attempt import FINAL, LIVE, State
 from danlu.model.job import Intent
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision of `stores/migrations`, the first one first."""
 
 metadata = MetaData(
@@ -145,6 +145,7 @@ attempts = Table(
     Column("reason", Text),
     Column("placement", Text),
     _flag("unreachable"),
+    Column("due_at", BigInteger),
     UniqueConstraint("job_id", "number"),
     CheckConstraint(is_in("state", State), name="state"),
 )
@@ -171,6 +172,7 @@ tasks = Table(
     Column("signal", Words, nullable=False),
     _flag("out_of_memory"),
     Column("notes_seen", BigInteger, nullable=False),
+    Column("hung_at", BigInteger),
     PrimaryKeyConstraint("job_id", "number", "index"),
     ForeignKeyConstraint(["job_id", "number"], ["attempts.job_id", "attempts.number"]),
 )

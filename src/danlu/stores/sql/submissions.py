@@ -39,7 +39,7 @@ def new_job(submission: Submission) -> NewJob:
         job,
         rows.new_job(job),
         rows.new_spec(job.spec),
-        rows.new_attempt(submission),
+        rows.first_attempt(submission),
         rows.new_events(job.id, submission.events),
     )
 
