@@ -13,7 +13,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import TaskPlan, world
 from danlu.model.url import Url, parse
-from danlu.node import places
+from danlu.node import full, places
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.log_files import LogFiles, LogStream
 from danlu.node.stage import in_words
@@ -48,6 +48,7 @@ class Collector:
         self._directory = directory
         self._plan = plan
         self._sleep = sleep
+        self._cause = ReasonCode.OUTPUT_FAILED
 
     def run(self) -> None:
         """Store outputs and log, publish `done.json`, and remove the work unless it is all that
@@ -58,7 +59,7 @@ class Collector:
         done: DoneFile = {
             "token": self._plan.plan.token,
             "at": now_ms(),
-            "problem": str(ReasonCode.OUTPUT_FAILED) if problem else "",
+            "problem": str(self._cause) if problem else "",
             "detail": problem or {},
             "log_bytes": LogFiles(self._directory.path).end(),
         }
@@ -142,6 +143,8 @@ class Collector:
             except PROBLEMS as error:
                 said = in_words(error)
                 if not left:
+                    if full.is_cause(error):
+                        self._cause = ReasonCode.OUT_OF_DISK
                     return said
                 self._directory.note("output-retry", Level.WARNING, name=name, detail=said)
                 self._sleep(WAIT_S * 2 ** (TRIES - 1 - left))

@@ -6,7 +6,7 @@ import os
 import signal
 
 from danlu.model.reason import ReasonCode
-from danlu.node import ending
+from danlu.node import ending, full
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.ports.task_directory import ExitFile
 
@@ -64,14 +64,26 @@ def lost(directory: TaskDirectory, problem: ReasonCode) -> ExitFile:
 
 
 def explain(record: ExitFile, directory: TaskDirectory) -> None:
-    """Say in the record if the program ended because it had been told to."""
+    """Say in the record if the program ended because it had been told to, or met a full disk."""
     given = ending.notice(directory)
     if given is None:
+        _explain_full(record, directory)
         return
     limited = given["reason"] == ending.TIME_LIMIT
     record["problem"] = str(ReasonCode.TIME_LIMIT) if limited else ""
     if limited:
         record["detail"] = {**record.get("detail", {}), "limit_s": directory.limit_s}
+
+
+def _explain_full(record: ExitFile, directory: TaskDirectory) -> None:
+    # A write through a memory map that finds no room ends in SIGBUS.
+    failed = record["exit_code"] != 0 and record["signal"] in ("", "SIGBUS")
+    if not failed or record["problem"] or record["out_of_memory"]:
+        return
+    said = full.explains(directory.path)
+    if said:
+        record["problem"] = str(ReasonCode.OUT_OF_DISK)
+        record["detail"] = {**record.get("detail", {}), "path": directory.path, "detail": said}
 
 
 def _signal_name(number: int) -> str:

@@ -15,7 +15,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, World, world
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import places, requirements
+from danlu.node import full, places, requirements
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
 from danlu.node.store import open_store
@@ -73,6 +73,10 @@ class Stage:
         try:
             yield
         except (PlatformError, OSError, UnicodeError) as error:
+            if full.is_cause(error):
+                path = self._directory.path
+                said = in_words(error)
+                raise StageFailed(ReasonCode.OUT_OF_DISK, path=path, detail=said) from error
             raise StageFailed(problem, detail=in_words(error), **detail) from error
 
     def _place(self, path: str) -> Path:

@@ -18,6 +18,16 @@ REASONS: dict[str, tuple[str, str]] = {
         ),
         "任务 {task} 因进程和线程数达到规格上限（{limit}）而被拒绝创建后，以退出码 {exit_code} 退出",
     ),
+    "out-of-disk": (
+        (
+            "the disk was full when task {task} worked in {path} ({detail}); free some space, then run"
+            " it again; what was stored before is intact"
+        ),
+        (
+            "任务 {task} 在 {path} 中工作时磁盘已满（{detail}）；请释放空间后重新运行；此前已保存的内容"
+            "完好"
+        ),
+    ),
     "stopped": ("stopped by {user}", "被 {user} 停止"),
     "time-limit": (
         "stopped at its time limit of {limit_s} s (spec.auto_stop)",
