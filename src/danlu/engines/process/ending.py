@@ -41,7 +41,7 @@ def end(path: Path) -> bool:
 
 def left(path: Path) -> bool:
     """Whether a process of the task in `path` lives, agent and shim not counted."""
-    return bool(_marked(path))
+    return bool(_members(path))
 
 
 def _kill(path: Path) -> None:
