@@ -172,17 +172,13 @@ def load(
 def describe(language: str = "en") -> dict[str, tuple[str, str]]:
     """Every setting: its default as text, and its meaning."""
     return {
-        item.name: (_plain(item.default), item.metadata["zh" if language == "zh" else "en"])
+        item.name: (plain(item.default), item.metadata["zh" if language == "zh" else "en"])
         for item in fields(Settings)
     }
 
 
 def plain(value: object) -> str:
     """A setting's value as text for people."""
-    return _plain(value)
-
-
-def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(part.id if isinstance(part, Flavor) else str(part) for part in value)
     if isinstance(value, bool):

@@ -102,7 +102,11 @@ class House:
         future = submit(
             self.platform, self.board, self.caller, spec, client_token=token, wake=lambda: None
         )
-        return future.result(timeout=30).job.id
+        job_id = future.result(timeout=30).job.id
+        # The writer tells who waits before it runs the callback that puts the job on the board;
+        # both are done when it has written once more.
+        self.records.set_setting("written", name).result(timeout=30)
+        return job_id
 
     def stop(self, job_id: str) -> bool:
         """Ask for a stop as a user does."""

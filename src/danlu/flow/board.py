@@ -10,6 +10,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -91,6 +92,8 @@ class Board:
         off yet)."""
         self._ending: list[Move] = []
         self._pending: list[tuple[Job, Future[Any], State | bool]] = []
+        self._unsettled: Counter[str] = Counter()
+        """How many changes of a job are queued and not known to be on disk."""
         self._listeners: list[Callable[[str], None]] = []
         self._changed: set[str] = set()
         self.due = True
@@ -106,6 +109,7 @@ class Board:
         """Forget everything and take the records' word again (after a write failed)."""
         with self._lock:
             self._pending = []
+            self._unsettled.clear()
             launched = {entry.key for entry in self._entries.values() if entry.launched}
             for job_id in list(self._entries):
                 self._drop(job_id)
@@ -125,6 +129,15 @@ class Board:
                 return
             self._begin(Entry(view.job, view.attempt, view.tasks))
 
+    def describe(self, job_id: str, description: str) -> None:
+        """Show a description that is on record."""
+        with self._lock:
+            entry = self._entries.get(job_id)
+            if entry is not None:
+                entry.job = replace(
+                    entry.job, spec=replace(entry.job.spec, description=description)
+                )
+
     def want_stop(self, job_id: str, by: str) -> None:
         """Show that a stop is on record."""
         with self._lock:
@@ -137,6 +150,16 @@ class Board:
         """The live attempt of a job, or None."""
         with self._lock:
             return self._entries.get(job_id)
+
+    def settled(self, job_id: str) -> JobView | None:
+        """A live job exactly as it is on record; None for one that is not live, or that has a
+        change on its way to the disk.
+        """
+        with self._lock:
+            entry = self._entries.get(job_id)
+            if entry is None or job_id in self._unsettled:
+                return None
+            return entry.view
 
     def entries(self, *states: State) -> list[Entry]:
         """The live attempts in these states (all where none is given)."""
@@ -209,7 +232,7 @@ class Board:
                 return
             begins = move.again is not None and reached in FINAL
             expected = State.QUEUED if begins else reached
-            self._pending.append((entry.job, self._records.move(move), expected))
+            self._sent(entry.job, self._records.move(move), expected)
             self._show(entry, move, reached)
             if move.again is not None and begins:
                 self._begin(Entry(entry.job, move.again.attempt, ()))
@@ -231,7 +254,7 @@ class Board:
         """Queue events and task facts without a change of state."""
         with self._lock:
             future = self._records.note(entry.key, events, tasks)
-            self._pending.append((entry.job, future, True))
+            self._sent(entry.job, future, True)
             entry.tasks = _merged(entry.tasks, tasks)
             self._changed.add(entry.job.id)
 
@@ -240,7 +263,7 @@ class Board:
         with self._lock:
             if entry.attempt.unreachable != unreachable:
                 future = self._records.flag(entry.key, unreachable=unreachable)
-                self._pending.append((entry.job, future, True))
+                self._sent(entry.job, future, True)
                 entry.attempt = replace(entry.attempt, unreachable=unreachable)
                 self._changed.add(entry.job.id)
 
@@ -251,10 +274,21 @@ class Board:
         for job, future, expected in pending:
             if future.result() != expected:
                 self._reload(job)
+            self._arrived(job.id)
         with self._lock:
             changed, self._changed = self._changed, set()
         for job_id in changed:
             self.tell(job_id)
+
+    def _sent(self, job: Job, future: Future[Any], expected: State | bool) -> None:
+        self._pending.append((job, future, expected))
+        self._unsettled[job.id] += 1
+
+    def _arrived(self, job_id: str) -> None:
+        with self._lock:
+            self._unsettled[job_id] -= 1
+            if self._unsettled[job_id] <= 0:
+                del self._unsettled[job_id]
 
     def tell(self, job_id: str) -> None:
         """Tell every listener that a job changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
@@ -21,15 +21,11 @@ from danlu.ports.records import Submission, Submitted
 FLAVOR_FIELD = "spec.resource.flavor_id"
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A checked job that is not on record yet."""
+def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
+    """Check `spec` against the rules and this platform; Invalid, Missing or Refused.
 
-    spec: JobSpec
-
-
-def check(platform: Platform, board: Board, spec: JobSpec) -> Draft:
-    """Check `spec` against the rules and this platform; Invalid, Missing or Refused."""
+    What comes back names the flavor that will be used, and its shape.
+    """
     rules.check(spec)
     platform.catalog.check(spec.engine, "algorithm.engine")
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
@@ -44,7 +40,7 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> Draft:
         _unshared(board, output.url, field)
     if spec.log_url is not None:
         places.allow(spec.log_url, "spec.log_export_path.obs_url")
-    return Draft(spec)
+    return spec
 
 
 def submit(
@@ -64,7 +60,7 @@ def submit(
         rules.printable("client_token", client_token)
         rules.at_most("client_token", client_token, 128, "characters", "use a UUID")
     try:
-        draft = _admitted(platform, board, spec)
+        spec = _admitted(platform, board, spec)
     except PlatformError:
         # What would be refused now may be the second sending of what was accepted: its own job
         # writes to the output that it asks for.
@@ -80,7 +76,7 @@ def submit(
     job = Job(
         id=platform.dice.job_id(),
         workspace=caller.workspace.id,
-        spec=draft.spec,
+        spec=spec,
         created_at=now,
         user=caller.user.name,
         client_token=client_token,
@@ -100,14 +96,14 @@ def submit(
     return future
 
 
-def _admitted(platform: Platform, board: Board, spec: JobSpec) -> Draft:
+def _admitted(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
     """A checked job that the queue has room for."""
-    draft = check(platform, board, spec)
+    spec = check(platform, board, spec)
     if board.queued() >= platform.limits.queued_jobs:
         raise Refused(
             "queue-full", http=429, count=board.queued(), limit=platform.limits.queued_jobs
         )
-    return draft
+    return spec
 
 
 class _Places:

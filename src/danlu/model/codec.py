@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ from danlu.model.url import LocalUrl, ObjectUrl
 T = TypeVar("T")
 
 Convert = Callable[[Any], Any]
+
+_PLAIN = frozenset({str, int, float, bool, types.NoneType})
 
 
 def to_json(value: object) -> Any:
@@ -49,13 +52,27 @@ def _dumper(kind: Any) -> Convert | None:
     if issubclass(kind, ObjectUrl | LocalUrl):
         return str
     if dataclasses.is_dataclass(kind):
-        names = [item.name for item in dataclasses.fields(kind)]
-        return lambda value: {name: to_json(getattr(value, name)) for name in names}
+        return _fields(tuple(item.name for item in dataclasses.fields(kind)))
     if issubclass(kind, Mapping):
         return lambda value: {str(key): to_json(item) for key, item in value.items()}
     if issubclass(kind, Sequence):
         return lambda value: [to_json(item) for item in value]
     raise TypeError(f"{kind.__name__} is not a value of the model")
+
+
+def _fields(names: tuple[str, ...]) -> Convert:
+    """Most fields of a job are texts and numbers, which are JSON values as they stand."""
+    if len(names) == 1:
+        return lambda value: {names[0]: to_json(getattr(value, names[0]))}
+    values = operator.attrgetter(*names)
+
+    def dump(value: Any) -> dict[str, Any]:
+        return {
+            name: item if type(item) in _PLAIN else to_json(item)
+            for name, item in zip(names, values(value), strict=True)
+        }
+
+    return dump
 
 
 @functools.cache

@@ -116,7 +116,9 @@ def mutations(sent: Signed) -> Iterator[tuple[str, Signed]]:
     for what, changed in changed_authorizations(headers["Authorization"]):
         yield f"authorization {what}", (method, path, {**headers, "Authorization": changed}, body)
     for what, other in changed_headers(headers):
-        yield what, (method, path, other, body)
+        # On a busy machine a second passes, and "a second ago" is the date that was signed.
+        if other != headers:
+            yield what, (method, path, other, body)
     for data in (body + b" ", b"", body[:-1], b"[" + body + b"]", body.replace(b"t", b"T")):
         if data != body:
             yield f"body {data[:8]!r}", (method, path, headers, data)

@@ -229,17 +229,16 @@ async def create_job(server: Server, call: Call) -> Answer:
 )
 async def plan_job(server: Server, call: Call) -> Answer:
     """What a job would run: argv, environment and directories of every task."""
-    spec = modelarts.job_spec(call.json())
-    draft = check(server.platform, server.board, spec)
-    preview = explain.preview(server.platform, draft.spec)
+    spec = check(server.platform, server.board, modelarts.job_spec(call.json()))
+    preview = explain.preview(server.platform, spec)
     known = server.platform.catalog.flavors()
-    flavor = next(item for item in known if item.id == draft.spec.flavor)
-    body = modelarts_reply.job(_unsubmitted(server, call, draft.spec), server.now())
+    flavor = next(item for item in known if item.id == spec.flavor)
+    body = modelarts_reply.job(_unsubmitted(server, call, spec), server.now())
     planned = wire.plan(
         body,
         preview.layout if preview else None,
         preview.worlds if preview else (),
-        draft.spec,
+        spec,
     )
     listed = described(server, known)["flavors"]
     return json_reply(

@@ -183,6 +183,7 @@ async def change_training_job_description(server: Server, call: Call) -> Answer:
     workspace = call.caller.workspace.id
     if not await server.durable(server.platform.records.describe(workspace, job_id, text)):
         raise Missing("job-missing", job=job_id)
+    server.board.describe(job_id, text)
     return json_reply(_shown(server, call, server.view(workspace, job_id)))
 
 

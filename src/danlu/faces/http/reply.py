@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from danlu.model.errors import PlatformError
 from danlu.model.texts import Language
 from danlu.wire.modelarts_errors import error as error_body
@@ -47,7 +49,10 @@ class Streamed:
 
 def encode(value: object) -> bytes:
     """JSON as bytes. Halves of surrogate pairs, if any got this far, stay escaped."""
-    return _encode(value).encode("utf-8", "backslashreplace")
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return _encode(value).encode("utf-8", "backslashreplace")
 
 
 def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:

@@ -93,7 +93,13 @@ class Server:
         return self.platform.clock.now()
 
     def view(self, workspace: str, job_id: str) -> JobView:
-        """A job of this workspace; Missing if there is none."""
+        """A job of this workspace; Missing if there is none.
+
+        A live one is on the board: whoever waits for a job asks again and again.
+        """
+        live = self.board.settled(job_id)
+        if live is not None and live.job.workspace == workspace:
+            return live
         return self.platform.records.job(workspace, job_id)
 
     def index(self, view: JobView, task: str) -> lines.Index:

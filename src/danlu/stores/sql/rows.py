@@ -9,6 +9,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import orjson
+
 from danlu.model.attempt import Attempt, AttemptKey, Placement, State
 from danlu.model.codec import from_json, to_json
 from danlu.model.event import JobEvent, Level
@@ -44,10 +46,18 @@ SPECS = 2048
 SPEC_CHARS = 4096
 """Decoded specs are kept for jobs that are asked for again and again; large ones are not."""
 
-_dump = json.JSONEncoder(separators=(",", ":")).encode
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _STATES = {str(state): state for state in State}
 _LEVELS = {str(level): level for level in Level}
 _INTENTS = {str(intent): intent for intent in Intent}
+
+
+def _dump(value: object) -> str:
+    """JSON as text. Halves of surrogate pairs, which no column can hold, stay escaped."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return _encode(value)
 
 
 def new_job(job: Job) -> tuple[Any, ...]:
