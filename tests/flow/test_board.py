@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from danlu.engines.memory_script import Script
 from danlu.model.attempt import State
 from danlu.model.job import JobView
 from tests.flow.house import House
@@ -16,6 +17,7 @@ def shown(house: House, job_id: str) -> JobView | None:
 
 
 def test_what_the_board_shows_is_on_record(house: House) -> None:
+    house.scripts["job"] = Script(duration_s=100)
     job_id = house.submit()
     seen = []
     for _ in range(6):
