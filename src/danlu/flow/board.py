@@ -37,6 +37,10 @@ _STAMPS = {
 }
 
 
+Reply = State | bool
+"""What the records say of a change that they have made."""
+
+
 @dataclass(slots=True)
 class Entry:
     """A live attempt. Replaced parts are immutable, so a reader sees one state or the next."""
@@ -91,7 +95,7 @@ class Board:
         """Queued attempts that are not due: until when, by the monotonic clock (None = not read
         off yet)."""
         self._ending: list[Move] = []
-        self._pending: list[tuple[Job, Future[Any], State | bool]] = []
+        self._pending: list[tuple[Job, Future[Any], Reply]] = []
         self._unsettled: Counter[str] = Counter()
         """How many changes of a job are queued and not known to be on disk."""
         self._listeners: list[Callable[[str], None]] = []
@@ -280,7 +284,7 @@ class Board:
         for job_id in changed:
             self.tell(job_id)
 
-    def _sent(self, job: Job, future: Future[Any], expected: State | bool) -> None:
+    def _sent(self, job: Job, future: Future[Any], expected: Reply) -> None:
         self._pending.append((job, future, expected))
         self._unsettled[job.id] += 1
 
