@@ -18,6 +18,6 @@ def stop(session: Session, *, jobs: tuple[str, ...], wait: bool) -> int:
         elif session.quiet:
             session.put(job["id"])
         else:
-            key = "stopped" if wait else "stopping"
+            key = "stopped" if stopping.get("ended_at") else "stopping"
             session.say(key, name=job["name"], id=job["id"][:8], state=stopping["state"])
     return 0

@@ -186,7 +186,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name}（{id}）已停止，用时 {took}",
     ),
     "ended-lost": ("{name} ({id}) was lost after {took}", "{name}（{id}）已丢失，用时 {took}"),
-    "stopping": ("{name} ({id}) is {state}", "{name}（{id}）：{state}"),
+    "stopping": (
+        "{name} ({id}) will stop; it is {state} now",
+        "{name}（{id}）将停止；目前：{state}",
+    ),
     "stopped": ("{name} ({id}) has ended: {state}", "{name}（{id}）已结束：{state}"),
     "deleted": ("{name} ({id}) was deleted", "{name}（{id}）已删除"),
     "log-gap": (
