@@ -216,7 +216,7 @@ def test_stop_and_remove(house: House) -> None:
     assert house.run("show", job).returncode == 4
     live = house.good("run", "-d", house.script("import time; time.sleep(600)")).strip()
     told = house.run("stop", live)
-    assert "will stop" in told.stdout + told.stderr
+    assert b"will stop" in told.stdout + told.stderr
     assert house.json("rm", "--stop", "--yes", live) == {"id": live, "deleted": True}
 
 
