@@ -134,11 +134,11 @@ def test_metrics_have_numbers_only() -> None:
 
 
 def test_lines_are_numbered_in_the_direction_that_is_asked_for() -> None:
-    up = watch.lines([b"a", b"b\xff"], 7, descending=False)
+    up = watch.lines([b"a", b"b\xff"], 7, 8, descending=False)
     assert up == {"start_line": "7", "end_line": "8", "lines": 2, "content": "a\nb�\n"}
-    down = watch.lines([b"a", b"b"], 7, descending=True)
+    down = watch.lines([b"a", b"b"], 7, 8, descending=True)
     assert down == {"start_line": "8", "end_line": "7", "lines": 2, "content": "b\na\n"}
-    assert watch.lines([], 1, descending=True)["content"] == ""
+    assert watch.lines([], 1, 0, descending=True)["content"] == ""
 
 
 def test_an_event_in_both_languages() -> None:

@@ -9,7 +9,7 @@ from danlu.flow.refs import ref
 from danlu.model.attempt import FINAL, State
 from danlu.model.job import JobView
 from danlu.model.texts import Language
-from danlu.ports.engine import LogChunk
+from danlu.ports.engine import LogChunk, Mark, Marks
 
 PIECE = 256 << 10
 UNSTARTED = (State.QUEUED, State.PLACED)
@@ -48,3 +48,11 @@ def pieces(
         yield chunk.data
         unended = not chunk.data.endswith(b"\n")
         since = chunk.next
+
+
+def known(platform: Platform, view: JobView, task: str, line: int, offset: int) -> Mark:
+    """The last place that the engine knows to lie before a line begins, not behind an offset."""
+    engine = platform.engine
+    if view.attempt.state in UNSTARTED or not isinstance(engine, Marks):
+        return Mark(0, 0)
+    return engine.mark(ref(view, task), line, offset)

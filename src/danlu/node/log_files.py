@@ -294,12 +294,14 @@ class LogFiles:
             except FileNotFoundError:
                 continue  # the writer has just removed it: what is the oldest one now?
 
-    def mark(self, line: int) -> Mark:
-        """The last place that is known to lie before line `line` (from 1) begins."""
+    def mark(self, line: int, offset: int = 1 << 62) -> Mark:
+        """The last place that is known to lie before line `line` (from 1) begins, and not behind
+        `offset`.
+        """
         for stretch in reversed(stretches(self._directory)):
-            if stretch.lines < line - 1:
+            if stretch.lines < line - 1 and stretch.offset <= offset:
                 return Mark(stretch.offset, stretch.lines)
-        return last_mark(self._directory, head_size(self._directory), line - 1)
+        return last_mark(self._directory, min(offset, head_size(self._directory)), line - 1)
 
     def end(self) -> int:
         """The offset behind the last byte."""

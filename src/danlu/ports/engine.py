@@ -222,8 +222,10 @@ class Wakes(Protocol):
 class Marks(Protocol):
     """An engine that knows where a log's lines are without reading all of it."""
 
-    def mark(self, ref: Ref, line: int) -> Mark:
-        """The last place known to lie before line `line` (counted from 1) begins."""
+    def mark(self, ref: Ref, line: int, offset: int) -> Mark:
+        """The last place known to lie before line `line` (counted from 1) begins, and not behind
+        `offset`; the log's beginning where none is known.
+        """
 
 
 @runtime_checkable

@@ -64,12 +64,11 @@ def preview(data: bytes, full_size: int) -> dict[str, Any]:
     }
 
 
-def lines(content: Sequence[bytes], first: int, *, descending: bool) -> dict[str, Any]:
-    """The reply for `…/logs/{task}`: lines numbered from 1, `first` that of the first one.
+def lines(content: Sequence[bytes], first: int, last: int, *, descending: bool) -> dict[str, Any]:
+    """The reply for `…/logs/{task}`: lines numbered from 1, with the first and the last number.
 
     `end_line` is what a client sends as `base_line` to go on in the same direction.
     """
-    last = first + len(content) - 1
     start, end = (last, first) if descending else (first, last)
     shown = reversed(content) if descending else content
     return {

@@ -199,6 +199,18 @@ def test_tail_and_grep(house: House) -> None:
     ]
     assert [one["text"] for one in found] == ["line 2999"]
     assert house.run("logs", "--grep", "(", job).returncode == 2
+    assert house.good("logs", "--lines", "7:9", job) == "line 6\nline 7\nline 8\n"
+    assert house.good("logs", "-n", "--lines", "2999:", job) == (
+        "  2999  line 2998\n  3000  line 2999\n"
+    )
+    assert house.good("logs", "--lines", "1", job) == "line 0\n"
+    assert house.good("logs", "--lines", "4000:", job) == ""
+    assert house.good("logs", "-n", "--grep", "line 299[89]", job) == (
+        "  2999  line 2998\n  3000  line 2999\n"
+    )
+    assert house.good("logs", "-n", "--tail", "3", "--grep", "7", job) == "  2998  line 2997\n"
+    for wrong in (["--lines", "x"], ["--lines", "0:4"], ["--lines", "1:2", "--tail", "1"]):
+        assert house.run("logs", *wrong, job).returncode == 2
     assert house.run("logs", "--task", "worker-9", job).returncode == 4
 
 

@@ -7,15 +7,18 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from danlu.faces.cli.session import Session
-from danlu.faces.cli.sinks import found_lines, sink_for
+from danlu.faces.cli.sinks import Fold, Found, Gap, Lines, Numbered, sink_for
 from danlu.faces.cli.terminal import Terminal
 from tests.faces.cli.test_terminal import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from danlu.faces.cli.sinks import Sink
 
 PIECES = st.lists(
@@ -35,7 +38,7 @@ def sent(
     out = Stream(tty=tty)
     session = Session(Terminal(out, Stream(), environ={}), "en", data="", as_json=as_json)
     sink: Sink = (
-        found_lines(session, "worker-0", 7, re.compile(grep.encode()))
+        Found(Lines(session, "worker-0"), re.compile(grep.encode()), 7, raw=True)
         if grep
         else sink_for(session, "worker-0", 7)
     )
@@ -51,7 +54,7 @@ def skipped(lines: int | None = 3, *, tty: bool = False) -> bytes:
     out = Stream(tty=tty)
     sink = sink_for(Session(Terminal(out, Stream(), environ={}), "en", data=""), "worker-0", 0)
     sink.write(b"head\nunended")
-    sink.skip(100, 88, lines)
+    sink.skip(Gap(100, 88, lines, 9))
     sink.write(b"tail\n")
     sink.end()
     out.flush()
@@ -69,9 +72,9 @@ def test_a_line_stands_in_place_of_what_was_dropped() -> None:
 def test_searched_lines_behind_a_gap_have_their_offsets() -> None:
     out = Stream()
     session = Session(Terminal(out, Stream(), environ={}), "en", data="", as_json=True)
-    sink = found_lines(session, "worker-0", 0, re.compile(b"l"))
+    sink = Found(Lines(session, "worker-0"), re.compile(b"l"), 0)
     sink.write(b"hello\nlast")
-    sink.skip(1000, 990, None)
+    sink.skip(Gap(1000, 990, None, None))
     sink.write(b"tail\n")
     sink.end()
     out.flush()
@@ -142,3 +145,66 @@ def test_found_lines_know_where_they_stand() -> None:
         (11, "two"),
         (15, "three"),
     ]
+
+
+def through(make: Callable[[Sink], Sink], pieces: list[bytes]) -> bytes:
+    """What a pipe gets of `pieces` through a sink in front of it."""
+    out = Stream()
+    sink = make(sink_for(Session(Terminal(out, Stream(), environ={}), "en", data=""), "w", 0))
+    for piece in pieces:
+        sink.write(piece)
+    sink.end()
+    out.flush()
+    return out.bytes.getvalue()
+
+
+def test_of_a_progress_bar_the_final_state_is_shown() -> None:
+    """(case 15)"""
+    bar = [b"epoch 1\r", b"  0%|   |\r 50%|#  |", b"\r100%|###|", b"\n", b"done\r\nlast\r"]
+    assert through(Fold, bar) == b"100%|###|\ndone\nlast"
+    endless = [b"%d%%\r" % (number % 100) for number in range(500_000)]
+    assert through(Fold, [*endless, b"end\n"]).endswith(b"end\n")
+
+
+@given(PIECES)
+def test_folding_changes_no_line_without_a_carriage_return(pieces: list[bytes]) -> None:
+    whole = b"".join(pieces).replace(b"\r", b"")
+    assert through(Fold, [piece.replace(b"\r", b"") for piece in pieces]) == whole
+
+
+@given(PIECES)
+def test_lines_are_numbered_wherever_they_are_cut(pieces: list[bytes]) -> None:
+    whole = b"".join(pieces)
+    lines = whole.split(b"\n")
+    numbered = [b"%6d  %b" % (n, line) for n, line in enumerate(lines, 7)]
+    if not lines[-1]:
+        numbered[-1] = b""
+    assert through(lambda sink: Numbered(sink, 7), pieces) == b"\n".join(numbered)
+
+
+HOSTILE = [
+    b"\x1b]52;c;cm0gLXJmIH4=\x07", b"\x1b]8;;http://evil\x1b\\text\x1b]8;;\x1b\\",
+    b"\x1b[2J\x1b[H", b"\x1b[6n", b"\x1b[?1049h", b"\x1b[8mhidden\x1b[?25l", b"\x1bP$q\x1b\\",
+    b"\x1b_apc\x1b\\", b"\x1b^pm\x1b\\", b"\x1bc", b"\x1b(0", b"\x9b2J", "\u009b2J".encode(),
+    "\u009d52;c;eA==\u009c".encode(), b"\x08\x08\x08rm", b"\x0e\x0f", b"\x00", b"\x7f", b"\x05",
+    "\u202egnp.exe".encode(), "\u2066a\u2069".encode(), "\u200f\u061c".encode(),
+    "\U000e0041".encode(), "\u2028\u2029".encode(), b"\x1b[" + b"1;" * 200 + b"m", b"\x1b[31",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+@pytest.mark.parametrize("cut", [1, 2, 3, 1000])
+def test_nothing_hostile_reaches_a_terminal(number: int, cut: int) -> None:
+    """Clipboard writes, links, screens, queries, and text that runs the other way."""
+    data = b"before " + HOSTILE[number] + b" after\n"
+    pieces = [data[at : at + cut] for at in range(0, len(data), cut)]
+    shown = sent(pieces, tty=True).decode()
+    plain = re.sub(r"\x1b\[[0-9;:]*m", "", shown).replace("\n", "")
+    assert plain.isprintable(), ascii(plain)
+    assert plain.startswith("before ")
+    assert plain.endswith(" after")
+
+
+def test_colours_pass_and_do_not_outlive_the_log() -> None:
+    shown = sent([b"\x1b[1;31mred\x1b[0m \x1b[38;5;200mpink"], tty=True)
+    assert shown == b"\x1b[1;31mred\x1b[0m \x1b[38;5;200mpink\x1b[0m\n"

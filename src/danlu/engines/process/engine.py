@@ -181,10 +181,10 @@ class ProcessEngine:
         task = self._task(ref)
         return LogChunk(since, b"", ended=True) if task is None else task.logs(since, limit)
 
-    def mark(self, ref: Ref, line: int) -> Mark:
-        """The last place known to lie before line `line` begins."""
+    def mark(self, ref: Ref, line: int, offset: int) -> Mark:
+        """The last place known to lie before line `line` begins, and not behind `offset`."""
         task = self._task(ref)
-        return ORIGIN if task is None else task.mark(line)
+        return ORIGIN if task is None else task.mark(line, offset)
 
     def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
         """The samples that the agents took."""

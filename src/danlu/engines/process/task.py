@@ -164,9 +164,9 @@ class Task:
         chunk = self._log.read(since, limit)
         return replace(chunk, ended=chunk.ended and self._exit is not None)
 
-    def mark(self, line: int) -> Mark:
-        """The last place in the log that is known to lie before line `line` begins."""
-        return self._log.mark(line)
+    def mark(self, line: int, offset: int) -> Mark:
+        """The last place in the log known to lie before line `line`, not behind `offset`."""
+        return self._log.mark(line, offset)
 
     def samples(self) -> tuple[Sample, ...]:
         """Every sample so far."""

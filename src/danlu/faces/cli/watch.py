@@ -9,6 +9,7 @@ from danlu.faces.cli.client import Client
 from danlu.faces.cli.failure import RETRY, Failure
 from danlu.faces.cli.http import HttpError, Response
 from danlu.faces.cli.session import Session
+from danlu.faces.cli.sinks import Gap
 from danlu.faces.cli.texts import printable
 from danlu.faces.cli.waiting import PATIENCE_S
 
@@ -26,12 +27,18 @@ LOOK_S = 2.0
 """How often a waiting job is looked at again."""
 
 
+def gap_of(offset: int, size: int, response: Response) -> Gap:
+    """What a log's limit dropped in front of an answer."""
+    found = [response.headers.get(f"x-log-{name}") for name in ("dropped-lines", "line")]
+    lines, line = (None if number is None else int(number) for number in found)
+    return Gap(offset, size, lines, line)
+
+
 def begin(sink: Sink, offset: int, response: Response) -> int:
     """Where an answer that was asked for from `offset` begins; a gap is told to the sink."""
     begins = int(response.headers.get("x-log-offset", str(offset)))
     if begins > offset:
-        lines = response.headers.get("x-log-dropped-lines")
-        sink.skip(begins, begins - offset, None if lines is None else int(lines))
+        sink.skip(gap_of(begins, begins - offset, response))
         return begins
     return offset
 

@@ -13,6 +13,7 @@ from danlu.faces.http import (
     catalog,
     danlu_code,
     danlu_job,
+    danlu_lines,
     danlu_log,
     danlu_server,
     iam,
@@ -25,7 +26,7 @@ from danlu.faces.http.route import DeclaredRoute
 from danlu.faces.http.server import Server
 from danlu.wiring import Running
 
-FACES = (job, danlu_job, danlu_log, job_log, catalog, iam, danlu_server, danlu_code)
+FACES = (job, danlu_job, danlu_log, danlu_lines, job_log, catalog, iam, danlu_server, danlu_code)
 """The files with routes."""
 
 SECURITY = {

@@ -15,7 +15,7 @@ from danlu.flow import logs, refs
 from danlu.model.errors import Invalid, Missing
 from danlu.model.job import JobView
 from danlu.model.texts import Language
-from danlu.ports.engine import LogChunk
+from danlu.ports.engine import Dropped, LogChunk
 from danlu.wire.shape import STRING
 
 LIMIT = 1 << 20
@@ -71,7 +71,7 @@ async def task_log(server: Server, call: Call) -> Answer:
         offset = max(0, end + offset) if offset < 0 else min(offset, end)
     if events:
         stream = _events(server, view, task, offset)
-        return Streamed(_until_gone(server, call, stream), EVENT_STREAM)
+        return Streamed(until_gone(call, stream), EVENT_STREAM)
     if follows:
         return await _followed(server, call, view, task, offset)
     return await _stretch(server, view, task, offset, limit)
@@ -90,20 +90,21 @@ def _resumed(call: Call, offset: int) -> int:
 async def _stretch(server: Server, view: JobView, task: str, offset: int, limit: int) -> Reply:
     chunk = await server.on_worker(logs.read, server.platform, view, task, offset, limit)
     headers = [
-        *_place(chunk),
+        *place_headers(chunk.offset, chunk.dropped),
         (b"x-log-next", str(chunk.next).encode()),
         (b"x-log-ended", b"true" if chunk.ended else b"false"),
     ]
     return Reply(chunk.data, 200, BYTES, headers)
 
 
-def _place(chunk: LogChunk) -> list[tuple[bytes, bytes]]:
-    """Headers that say where a chunk begins, and what was dropped in front of it."""
-    headers = [(b"x-log-offset", str(chunk.offset).encode())]
-    if chunk.dropped is not None:
-        headers.append((b"x-log-dropped-bytes", str(chunk.dropped.size).encode()))
-        if chunk.dropped.lines is not None:
-            headers.append((b"x-log-dropped-lines", str(chunk.dropped.lines).encode()))
+def place_headers(offset: int, dropped: Dropped | None) -> list[tuple[bytes, bytes]]:
+    """Headers that say where bytes begin, and what was dropped in front of them."""
+    headers = [(b"x-log-offset", str(offset).encode())]
+    if dropped is not None:
+        headers.append((b"x-log-dropped-bytes", str(dropped.size).encode()))
+        if dropped.lines is not None:
+            headers.append((b"x-log-dropped-lines", str(dropped.lines).encode()))
+        headers.append((b"x-log-line", str(dropped.line_ends_before + 1).encode()))
     return headers
 
 
@@ -115,9 +116,9 @@ async def _followed(server: Server, call: Call, view: JobView, task: str, offset
     headers = [(b"x-log-offset", str(offset).encode())]
     if stops:
         chunk = await server.on_worker(logs.read, server.platform, view, task, offset, 1)
-        headers, offset = _place(chunk), chunk.offset
+        headers, offset = place_headers(chunk.offset, chunk.dropped), chunk.offset
     stream = _bytes(server, view, task, offset, None if stops else call.language)
-    return Streamed(_until_gone(server, call, stream), BYTES, headers)
+    return Streamed(until_gone(call, stream), BYTES, headers)
 
 
 async def _bytes(
@@ -196,11 +197,10 @@ def unfinished(data: bytes) -> bytes:
     return b""
 
 
-async def _until_gone(
-    server: Server, call: Call, stream: AsyncGenerator[bytes, None]
+async def until_gone(
+    call: Call, stream: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """`stream`, given up as soon as the client hangs up or the server closes."""
-    del server
     gone = call.gone()
     try:
         async with contextlib.aclosing(stream) as chunks:

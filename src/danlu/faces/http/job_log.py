@@ -94,19 +94,27 @@ async def show_training_job_logs_from_aom(server: Server, call: Call) -> Answer:
     count = call.number("lines", 50, 1, MOST_LINES)
     order = call.choice("order", "desc", "asc")
     base = call.number("base_line", 0, 0, 1 << 53) if call.query.get("base_line") else None
-    page = await server.on_worker(_page, server, view, task, base, count, order)
-    return json_reply(watch.lines(page.lines, page.first, descending=order == "desc"))
+    page = await server.on_worker(_page, server, view, task, base, count, order, call.language)
+    return json_reply(watch.lines(page.lines, page.first, page.last, descending=order == "desc"))
 
 
 def _page(
-    server: Server, view: JobView, task: str, base: int | None, count: int, order: str
+    server: Server,
+    view: JobView,
+    task: str,
+    base: int | None,
+    count: int,
+    order: str,
+    language: Language,
 ) -> lines.Page:
     index = server.index(view, task)
     if order == "asc":
-        return index.page((base or 0) + 1, count)
+        return index.page((base or 0) + 1, count, language=language)
     last = index.total() if base is None else min(base - 1, index.total())
-    first = max(1, last - count + 1)
-    return index.page(first, max(0, last - first + 1))
+    kept = index.kept(last)
+    # One line less of what comes before a gap: the gap is told of in one.
+    first = max(1, kept - count + 1 + (kept < last))
+    return index.page(first, min(count, last), last, language)
 
 
 @routes(

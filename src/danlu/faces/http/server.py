@@ -19,7 +19,7 @@ from danlu.flow import lines, logs, refs
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
 from danlu.model.job import JobView
-from danlu.ports.engine import LogChunk, Ref
+from danlu.ports.engine import LogChunk, Mark, Ref
 from danlu.settings import Settings
 from danlu.wiring import Running
 
@@ -33,17 +33,21 @@ SIGN_IN_WINDOW_S = 900.0
 WORKERS = 4
 
 
-class _Log:
-    """A log and its index; the index reads with the job as it was last looked at."""
+class Log:
+    """A log and its index; both read with the job as it was last looked at."""
 
     def __init__(self, platform: Platform, view: JobView, task: str) -> None:
         self._platform = platform
         self._task = task
         self.view = view
-        self.index = lines.Index(self._read)
+        self.index = lines.Index(self.read, self._known)
 
-    def _read(self, offset: int, limit: int) -> LogChunk:
+    def read(self, offset: int, limit: int) -> LogChunk:
+        """At most `limit` bytes from an offset."""
         return logs.read(self._platform, self.view, self._task, offset, limit)
+
+    def _known(self, line: int, offset: int) -> Mark:
+        return logs.known(self._platform, self.view, self._task, line, offset)
 
 
 class Server:
@@ -66,7 +70,7 @@ class Server:
         self.link_key = secrets.token_bytes(32)
         """Signs links to logs; a restart makes them void, as their five minutes would."""
         self.server_id = _server_id(running)
-        self._logs: OrderedDict[Ref, _Log] = OrderedDict()
+        self._logs: OrderedDict[Ref, Log] = OrderedDict()
 
     @property
     def platform(self) -> Platform:
@@ -104,15 +108,19 @@ class Server:
 
     def index(self, view: JobView, task: str) -> lines.Index:
         """The line index of a task's log."""
+        return self.log(view, task).index
+
+    def log(self, view: JobView, task: str) -> Log:
+        """A task's log and its index."""
         ref = refs.ref(view, task)
         log = self._logs.get(ref)
         if log is None:
-            log = self._logs[ref] = _Log(self.platform, view, task)
+            log = self._logs[ref] = Log(self.platform, view, task)
             while len(self._logs) > MOST_INDEXES:
                 self._logs.popitem(last=False)
         self._logs.move_to_end(ref)
         log.view = view
-        return log.index
+        return log
 
     async def on_worker(self, work: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
         """Do beside the event loop what would hold it up."""

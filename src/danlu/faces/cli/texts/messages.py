@@ -192,6 +192,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "stopped": ("{name} ({id}) has ended: {state}", "{name}（{id}）已结束：{state}"),
     "deleted": ("{name} ({id}) was deleted", "{name}（{id}）已删除"),
+    "bad-lines": (
+        "'{value}' names no lines; write --lines 100:199, 100:, :99 or 100",
+        "“{value}”不是行范围；请写成 --lines 100:199、100:、:99 或 100",
+    ),
+    "lines-alone": (
+        "--lines goes neither with --tail nor with --follow; use one of them",
+        "--lines 不能与 --tail 或 --follow 同用；请只选其一",
+    ),
     "log-gap": (
         "[danlu: {bytes} bytes, {lines} lines were dropped here: the log grew beyond its limit]",
         "[danlu：此处略去 {bytes} 字节、{lines} 行：日志超出上限]",

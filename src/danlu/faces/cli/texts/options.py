@@ -150,6 +150,15 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "多任务作业中的任务名（默认 worker-0）。",
     ),
     "logs.tail": ("Begin with the last N lines.", "从最后 N 行开始。"),
+    "logs.lines": (
+        "Only these lines, counted from 1: 100:199, 100:, :99 or 100.",
+        "仅输出这些行（从 1 计）：100:199、100:、:99 或 100。",
+    ),
+    "logs.numbers": ("Put its number in front of each line.", "在每行前加上行号。"),
+    "logs.raw": (
+        "Byte for byte: control characters and every state of a progress bar.",
+        "逐字节输出：保留控制字符以及进度条的每个状态。",
+    ),
     "logs.grep": (
         "Only lines in which this regular expression is found.",
         "仅输出匹配该正则表达式的行。",
