@@ -6,9 +6,9 @@ Whoever wants one asks for a text that it cannot do without, and looks through w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from danlu.flow.lines import Index, Read
+from danlu.ports.engine import LogChunk
 
 BLOCK = 1 << 20
 LINE_BYTES = 1 << 20
@@ -18,19 +18,24 @@ MANY = 8
 
 
 class Search:
-    """A search for `needle` from one offset to another. `numbered`: each line is told with its
+    """A search for `needle` from one offset to another. `read` gives at most so many bytes at an
+    offset. `ends_before` says how many line ends lie before one: then each line is told with its
     number and offset, `NUMBER:OFFSET:line`.
     """
 
     def __init__(
-        self, read: Read, index: Index, needle: bytes, since: int, until: int, *, numbered: bool
+        self,
+        read: Callable[[int, int], LogChunk],
+        needle: bytes,
+        since: int,
+        until: int,
+        ends_before: Callable[[int], int] | None = None,
     ) -> None:
         self._read = read
-        self._index = index
+        self._ends_before = ends_before
         self._needle = needle
         self._since = since
         self._until = until
-        self._numbered = numbered
 
     def blocks(self) -> Iterator[bytes]:
         """What was found in each stretch of the log, which may be nothing."""
@@ -56,20 +61,20 @@ class Search:
         hits = data.count(self._needle)
         if not hits:
             return b""
-        if not self._numbered and hits * MANY > data.count(b"\n"):
+        if self._ends_before is None and hits * MANY > data.count(b"\n"):
             lines = [line for line in data.split(b"\n") if self._needle in line]
             return b"\n".join(lines) + b"\n" if lines else b""
         return self._each(begin, data)
 
     def _each(self, begin: int, data: bytes) -> bytes:
         found: list[bytes] = []
-        number = self._index.ends_before(begin) + 1 if self._numbered else 0
+        number = self._ends_before(begin) + 1 if self._ends_before else 0
         at = counted = 0
         while (hit := data.find(self._needle, at)) >= 0:
             start = data.rfind(b"\n", 0, hit) + 1
             end = data.find(b"\n", hit)
             end = len(data) if end < 0 else end
-            if self._numbered:
+            if self._ends_before:
                 number += data.count(b"\n", counted, start)
                 counted = start
                 found.append(b"%d:%d:%b\n" % (number, begin + start, data[start:end]))

@@ -120,7 +120,8 @@ async def task_log_search(server: Server, call: Call) -> Answer:
     numbered = call.choice("numbers", "0", "1") == "1"
     log = _log(server, call)
     end = await server.on_worker(log.index.end)
-    search = Search(log.read, log.index, needle, offset, end, numbered=numbered)
+    counted = log.index.ends_before if numbered else None
+    search = Search(log.read, needle, offset, end, counted)
     return Streamed(until_gone(call, _found(server, search)), BYTES)
 
 

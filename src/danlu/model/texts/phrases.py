@@ -40,6 +40,10 @@ PHRASES: dict[str, str] = {
     "a string without one": "不含该字符的字符串",
     "a table with cpus and memory_gib": "含 cpus 和 memory_gib 的表",
     "a text": "文本",
+    "a text within one line": "单行之内的文本",
+    "FIRST:LAST such as 100:199, 100: or :99, and not together with last": (
+        "FIRST:LAST，如 100:199、100: 或 :99，且不与 last 同用"
+    ),
     "a whole number": "整数",
     "a whole number from {} to {}": "{} 至 {} 之间的整数",
     "an absolute path below {} or {}, without '..'": "{} 或 {} 之下的绝对路径，不含“..”",
@@ -96,6 +100,7 @@ PHRASES: dict[str, str] = {
     "remove it": "请将其移除",
     "remove some": "请移除一些",
     "say after how many hours the job is stopped": "请说明多少小时后停止作业",
+    "say what to look for": "请说明要查找的内容",
     "say where the data lies": "请说明数据所在位置",
     "say who signs in": "请说明由谁登录",
     'send ["password"]': '请发送 ["password"]',
