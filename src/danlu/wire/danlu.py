@@ -14,6 +14,7 @@ from danlu.model.outcome import first_failure
 from danlu.model.queue import Why
 from danlu.model.reason import Blame, ReasonCode
 from danlu.model.resources import Offer
+from danlu.model.retry import CAUSES
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World
 from danlu.model.texts import Language, text
 
@@ -73,14 +74,15 @@ def waiting(why: Why | None, language: Language) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a job reply says beyond the records: the instant, the language, why it waits, and how
-    many bytes of log it wrote (None = not looked up).
+    """What a job reply says beyond the records: the instant, the language, why it waits, how many
+    bytes of log it wrote, and its attempts before the latest (None = not looked up).
     """
 
     now: int
     language: Language = "en"
     why: Why | None = None
     log_bytes: int | None = None
+    earlier: Sequence[Attempt] | None = None
 
 
 def job(view: JobView, shown: Shown) -> dict[str, Any]:
@@ -103,6 +105,12 @@ def job(view: JobView, shown: Shown) -> dict[str, Any]:
         "ended_at": attempt.ended_at,
         "duration_ms": _duration(attempt, shown.now),
         "attempt": attempt.key.number,
+        "due_at": attempt.due_at,
+        "retries": spec.retry.limit,
+        "retry_on": [cause.value for cause in spec.retry.on],
+        "earlier": None
+        if shown.earlier is None
+        else [_earlier(one, shown.language) for one in shown.earlier],
         "user": submitted.user,
         "command": command(spec),
         "intent": submitted.intent.value,
@@ -117,6 +125,21 @@ def job(view: JobView, shown: Shown) -> dict[str, Any]:
         "outputs": [{"name": item.name, "url": str(item.url)} for item in spec.outputs],
         "parameters": [{"name": item.name, "value": item.value} for item in spec.parameters],
         "log_bytes": shown.log_bytes,
+    }
+
+
+def _earlier(attempt: Attempt, language: Language) -> dict[str, Any]:
+    """An attempt that was followed by another one."""
+    cause = CAUSES.get(attempt.reason.code) if attempt.reason else None
+    return {
+        "attempt": attempt.key.number,
+        "state": attempt.state.value,
+        "created_at": attempt.created_at,
+        "started_at": attempt.started_at,
+        "exited_at": attempt.exited_at,
+        "ended_at": attempt.ended_at,
+        "reason": _reason(attempt, language),
+        "cause": cause.value if cause else None,
     }
 
 

@@ -36,6 +36,21 @@ TASK = reply(
     }
 )
 
+REASON = or_null(reply({"code": STRING, "blame": STRING, "sentence": STRING, "params": PARAMS}))
+
+EARLIER = reply(
+    {
+        "attempt": INTEGER,
+        "state": STATE,
+        "created_at": INTEGER,
+        "started_at": AT,
+        "exited_at": AT,
+        "ended_at": AT,
+        "reason": REASON,
+        "cause": or_null(STRING),
+    }
+)
+
 JOB: Schema = reply(
     {
         "id": STRING,
@@ -54,12 +69,14 @@ JOB: Schema = reply(
         "ended_at": AT,
         "duration_ms": or_null(INTEGER),
         "attempt": INTEGER,
+        "due_at": {**AT, "description": "UTC milliseconds before which it is not placed"},
+        "retries": INTEGER,
+        "retry_on": listing(STRING),
+        "earlier": or_null({**listing(EARLIER), "description": "null in lists"}),
         "user": STRING,
         "command": STRING,
         "intent": {"type": "string", "enum": ["run", "stop"]},
-        "reason": or_null(
-            reply({"code": STRING, "blame": STRING, "sentence": STRING, "params": PARAMS})
-        ),
+        "reason": REASON,
         "waiting": or_null(WAITING),
         "exit_code": or_null(INTEGER),
         "exit": {

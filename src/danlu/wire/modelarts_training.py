@@ -13,10 +13,10 @@ from danlu.model.job import Access, EngineChoice, Input, JobSpec, Output, Parame
 from danlu.model.resources import Shape as ResourceShape
 from danlu.model.rules import at_most, printable
 from danlu.model.url import LocalUrl, ObjectUrl, Url, parse
+from danlu.wire import modelarts_training_retry as retry
 from danlu.wire.modelarts_training_fields import (
     ACTION,
     FOREIGN_ANNOTATIONS,
-    INERT_ANNOTATION_VALUES,
     JOB,
     SEARCH,
     UPDATE,
@@ -67,6 +67,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         time_limit_s=_time_limit(spec.get("auto_stop"), extras.get("time_limit_s")),
         grace_s=extras.get("grace_s", DEFAULT_GRACE_S),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
+        retry=retry.policy(metadata.get("annotations", {}), extras),
         log_url=parse(log, "spec.log_export_path.obs_url") if log else None,
     )
 
@@ -80,7 +81,7 @@ def _annotations(annotations: dict[str, str]) -> dict[str, str]:
         remedy = FOREIGN_ANNOTATIONS.get(key)
         if key == "job_template" and value == "Template RL":
             remedy = "all tasks of a job run the same algorithm"
-        elif value.lower() in INERT_ANNOTATION_VALUES:
+        elif value.lower() in retry.OFF:
             continue
         if remedy:
             field = f"metadata.annotations.{key}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from danlu.model import limits
+from danlu.wire import modelarts_training_retry as retry
 from danlu.wire.body import INT64
 from danlu.wire.shape import (
     ABSENT,
@@ -35,9 +36,7 @@ URL = Text(
 PATH = Text(about="below /home/ma-user or /cache", pattern="(|(/home/ma-user|/cache)(/.*)?)")
 
 FOREIGN_ANNOTATIONS = {
-    "fault-tolerance/job-retry-num": "a failed job is not restarted; submit it again",
-    "fault-tolerance/pod-retry-num": "a failed task is not restarted; submit the job again",
-    "fault-tolerance/job-unconditional-retry": "a failed job is not restarted; submit it again",
+    "fault-tolerance/pod-retry-num": "all tasks begin again together: send job-retry-num",
     "fault-tolerance/hang-retry": "hanging jobs are not looked for; set spec.auto_stop",
     "fault-tolerance/hccl_op_retry": "there are no Ascend devices here",
     "jupyter-lab/enable": "run a notebook of your own instead",
@@ -47,8 +46,6 @@ FOREIGN_ANNOTATIONS = {
     "record/code-dir": "the code directory is kept where you uploaded it",
 }
 """Annotations with a meaning that we cannot give yet, and what to do instead."""
-
-INERT_ANNOTATION_VALUES = ("", "false", "0", "off", "no", "none", "null")
 
 
 class Environments:
@@ -242,6 +239,7 @@ EXTRAS = Shape(
     {
         "grace_s": Whole(0, limits.GRACE_S, "seconds between SIGTERM and SIGKILL"),
         "time_limit_s": Whole(1, limits.TIME_LIMIT_S, "as spec.auto_stop, in seconds"),
+        **retry.FIELDS,
         "log_limit_mib": Whole(1, limits.LOG_MIB, "MiB kept of each task's log: head and tail"),
     },
     about="What Danlu has beyond ModelArts' fields.",

@@ -17,6 +17,7 @@ from danlu.model.outcome import failure
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Shape
 from danlu.model.texts import Language
+from danlu.wire import modelarts_training_retry as retry
 from danlu.wire.modelarts_catalog import flavor_detail, gigabytes
 from danlu.wire.shape import (
     BOOLEAN,
@@ -270,7 +271,7 @@ def _allocated(shape: Shape) -> dict[str, Any]:
 
 
 def _extras(spec: JobSpec) -> dict[str, Any]:
-    extras = {"grace_s": spec.grace_s}
+    extras: dict[str, Any] = {"grace_s": spec.grace_s, **retry.shown(spec)}
     if spec.time_limit_s is not None:
         extras["time_limit_s"] = spec.time_limit_s
     if spec.log_limit_bytes is not None:
@@ -381,8 +382,13 @@ JOB_SCHEMA: Schema = reply(
         "algorithm": _ALGORITHM,
         "spec": _SPEC,
         "danlu": reply(
-            {"grace_s": INTEGER, "time_limit_s": INTEGER, "log_limit_mib": INTEGER},
-            optional=("time_limit_s", "log_limit_mib"),
+            {
+                "grace_s": INTEGER,
+                "time_limit_s": INTEGER,
+                "log_limit_mib": INTEGER,
+                **retry.SCHEMA,
+            },
+            optional=("time_limit_s", "log_limit_mib", *retry.SCHEMA),
         ),
     }
 )

@@ -169,6 +169,12 @@ def place(value: str, option: str, *, remote: bool, must_exist: bool = False) ->
     return f"file://{path}"
 
 
+def causes(text: str) -> list[str]:
+    """The causes of `--retry-on`; `none` stands for an empty list."""
+    listed = [one.strip() for one in utf8(text, "--retry-on").split(",")]
+    return [] if listed == ["none"] else [one for one in listed if one]
+
+
 def duration_s(text: str | None, option: str) -> int | None:
     """Seconds in `90`, `90s`, `30m`, `2h`, `1d` or `1h30m`."""
     if text is None:

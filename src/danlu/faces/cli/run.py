@@ -134,8 +134,16 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
         extras["time_limit_s"] = request.duration_s(options["time_limit"], "--time-limit")
     if options["grace"] is not None:
         extras["grace_s"] = request.duration_s(options["grace"], "--grace")
+    _retry(extras, options)
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
+
+
+def _retry(extras: dict[str, Any], options: dict[str, Any]) -> None:
+    if options["retries"] is not None:
+        extras["retries"] = options["retries"]
+    if options["retry_on"] is not None:
+        extras["retry_on"] = request.causes(options["retry_on"])
 
 
 def _channels(session: Session, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:

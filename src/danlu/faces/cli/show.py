@@ -38,6 +38,9 @@ def show(session: Session, *, job: str) -> int:
         plain = printable(value)
         color = view.STATE_COLORS.get(value, "")
         session.put(f"{name}{padding}{session.terminal.paint(plain, color)}")
+    if found.get("earlier"):
+        session.put("")
+        _attempts(session, found)
     session.put("")
     _tasks(session, found)
     return 0
@@ -54,6 +57,7 @@ def _head(session: Session, job: Any) -> list[tuple[str, str]]:
         ("nodes", str(job["node_count"]) if job["node_count"] > 1 else ""),
         ("priority", str(job["priority"]) if job["priority"] > 1 else ""),
         ("attempt", str(job["attempt"]) if job["attempt"] > 1 else ""),
+        ("retries", str(job["retries"]) if job["retries"] else ""),
         ("user", job["user"]),
         ("description", job["description"]),
         ("exit", "" if job["exit_code"] is None else str(job["exit_code"])),
@@ -79,6 +83,22 @@ def _timeline(session: Session, job: Any) -> list[tuple[str, str]]:
 def _input(channel: Any) -> str:
     where = f" → {channel['dir']}" if channel.get("dir") else ""
     return f"{channel['name']}: {channel['url']}{where}"
+
+
+def _attempts(session: Session, job: Any) -> None:
+    """The attempts before this one: how each ended, and what the policy takes that for."""
+    rows = [
+        (
+            str(one["attempt"]),
+            printable(one["state"]),
+            view.instant(one["started_at"]),
+            _lasted({**one, "ended_at": one["exited_at"] or one["ended_at"]}),
+            printable(str(one["cause"] or "-")),
+            printable(str((one["reason"] or {}).get("sentence", "-"))),
+        )
+        for one in job["earlier"]
+    ]
+    session.terminal.table(session.text("columns.attempts").split("|"), rows)
 
 
 def _tasks(session: Session, job: Any) -> None:

@@ -134,6 +134,8 @@ COMMANDS: tuple[Command, ...] = (
             Option("time_limit", "--time-limit", metavar="TIME"),
             Option("grace", "--grace", metavar="TIME"),
             Option("log_limit", "--log-limit", kind=NUMBER, metavar="MIB", bounds=(1, 1 << 20)),
+            Option("retries", "--retries", kind=NUMBER, metavar="N", bounds=(0, 100)),
+            Option("retry_on", "--retry-on", metavar="CAUSE[,CAUSE]"),
             Option("description", "--description", metavar="TEXT"),
             Option("detach", "-d", "--detach", kind=FLAG),
             Option("dry_run", "--dry-run", kind=FLAG),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from danlu.faces.http.call import Call, plain_id
 from danlu.faces.http.changes import Watch
 from danlu.faces.http.danlu_server import described
 from danlu.faces.http.gate import Access, Rule
-from danlu.faces.http.job import deleted, stopped, submitted
+from danlu.faces.http.job import deleted, earlier_attempts, stopped, submitted
 from danlu.faces.http.reply import Answer, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
@@ -76,13 +77,18 @@ def _is_whole(ref: str) -> bool:
 
 
 def shown(
-    server: Server, call: Call, view: JobView, *, log_bytes: int | None = None
+    server: Server,
+    call: Call,
+    view: JobView,
+    *,
+    log_bytes: int | None = None,
+    earlier: Sequence[Attempt] | None = None,
 ) -> dict[str, Any]:
     """A job's reply, with why it waits."""
     why = None
     if view.attempt.state is State.QUEUED:
         why = explain.why(server.platform, server.board, view.job.id)
-    return wire.job(view, wire.Shown(server.now(), call.language, why, log_bytes))
+    return wire.job(view, wire.Shown(server.now(), call.language, why, log_bytes, earlier))
 
 
 @routes(
@@ -113,7 +119,8 @@ async def show_job(server: Server, call: Call) -> Answer:
     log_bytes = None
     if view.attempt.started_at is not None:
         log_bytes = await server.on_worker(_log_bytes, server, view)
-    return json_reply(shown(server, call, view, log_bytes=log_bytes))
+    earlier = earlier_attempts(server, view)
+    return json_reply(shown(server, call, view, log_bytes=log_bytes, earlier=earlier))
 
 
 def _reached(view: JobView, wanted: str) -> bool:

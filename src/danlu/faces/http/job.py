@@ -116,11 +116,16 @@ async def list_training_jobs(server: Server, call: Call) -> Answer:
 
 
 def _shown(server: Server, call: Call, view: JobView) -> dict[str, Any]:
-    earlier: tuple[Attempt, ...] = ()
-    if view.attempt.key.number > 1:
-        attempts = server.platform.records.attempts(view.job.workspace, view.job.id)
-        earlier = tuple(attempt for attempt, _ in attempts[:-1])
-    return replies.job(view, server.now(), call.language, earlier)
+    return replies.job(view, server.now(), call.language, earlier_attempts(server, view))
+
+
+def earlier_attempts(server: Server, view: JobView) -> list[Attempt]:
+    """A job's attempts before the one that is shown."""
+    number = view.attempt.key.number
+    if number == 1:
+        return []
+    attempts = server.platform.records.attempts(view.job.workspace, view.job.id)
+    return [attempt for attempt, _ in attempts if attempt.key.number < number]
 
 
 @routes(

@@ -313,6 +313,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     # tables
     "columns.ps": ("ID|NAME|STATE|AGE|TIME|FLAVOR|WHY", "ID|名称|状态|提交|用时|规格|原因"),
     "columns.events": ("AT|LEVEL|WHAT", "时间|级别|内容"),
+    "columns.attempts": ("ATTEMPT|STATE|STARTED|TIME|CAUSE|WHY", "次数|状态|开始|用时|类别|原因"),
     "columns.tasks": ("TASK|NODE|STATE|TIME|EXIT", "任务|节点|状态|用时|退出码"),
     "columns.flavors": (
         "ID|CPUS|MEMORY|GPUS|PRICE/H|FITS|",
@@ -346,6 +347,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "show.nodes": ("nodes", "节点数"),
     "show.priority": ("priority", "优先级"),
     "show.attempt": ("attempt", "第几次"),
+    "show.retries": ("retries", "重试次数"),
     "show.user": ("user", "用户"),
     "show.description": ("description", "描述"),
     "show.exit": ("exit code", "退出码"),

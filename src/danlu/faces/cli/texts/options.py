@@ -119,6 +119,20 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "How many MiB of each task's log are kept: its beginning and its end (server's default 1024).",
         "每个任务的日志保留多少 MiB：开头与结尾（服务器默认 1024）。",
     ),
+    "run.retries": (
+        (
+            "Try again so often when the script fails, runs out of memory or hangs. What the platform"
+            " lost is tried again by itself and does not count."
+        ),
+        "脚本失败、内存不足或卡死时的重试次数。因平台原因中断的作业会自动重试，不计入此次数。",
+    ),
+    "run.retry_on": (
+        (
+            "After which causes to try again: user-error, out-of-memory, hang, node, platform,"
+            " preemption; or none."
+        ),
+        "在哪些原因后重试：user-error、out-of-memory、hang、node、platform、preemption；none 表示不重试。",
+    ),
     "run.description": ("A sentence to go with the job.", "作业描述。"),
     "run.detach": (
         "Print the job's id and leave; do not show the log.",

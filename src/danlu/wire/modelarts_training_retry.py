@@ -1,0 +1,83 @@
+"""How often and after which causes a job is tried again: ModelArts' annotations, and our fields.
+
+ModelArts says it with annotations, all of them strings: `job-retry-num` (1–3) asks for restarts
+after faults of the platform, `job-unconditional-retry` for restarts after the script's own failures
+too, `hang-retry` after a hang. Our `danlu.retries` and `danlu.retry_on` say it by cause, and go
+before annotations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from danlu.model.errors import Invalid
+from danlu.model.job import JobSpec
+from danlu.model.retry import FREE, Cause, Retry
+from danlu.wire.shape import INTEGER, STRING, Kind, Listing, Schema, Text, Whole, listing
+
+MOST_RETRIES = 100
+RETRY_NUM = "fault-tolerance/job-retry-num"
+UNCONDITIONAL = "fault-tolerance/job-unconditional-retry"
+HANG = "fault-tolerance/hang-retry"
+NUMBERS = ("1", "2", "3")
+ON = ("true",)
+OFF = ("", "false", "0", "off", "no", "none", "null")
+"""Values of annotations that ask for nothing."""
+
+FIELDS: dict[str, Kind] = {
+    "retries": Whole(0, MOST_RETRIES, "further attempts after the script's own failures"),
+    "retry_on": Listing(
+        Text(tuple(Cause)),
+        most=len(Cause),
+        about="causes after which there is a further attempt; default: with retries all of them,"
+        " otherwise the platform's (which do not count as retries); [] = none",
+    ),
+}
+
+SCHEMA: dict[str, Schema] = {"retries": INTEGER, "retry_on": listing(STRING)}
+
+
+def policy(annotations: Mapping[str, str], extras: Mapping[str, Any]) -> Retry:
+    """The policy that a create body asks for; Invalid for an annotation that says nothing."""
+    limit = _number(annotations)
+    causes = list(FREE)
+    if _switch(annotations, UNCONDITIONAL) and limit:
+        causes += [Cause.USER_ERROR, Cause.OUT_OF_MEMORY]
+    if _switch(annotations, HANG) and limit:
+        causes.append(Cause.HANG)
+    if "retries" in extras:
+        limit = extras["retries"]
+        causes = list(Cause) if limit else list(FREE)
+    if "retry_on" in extras:
+        causes = [Cause(name) for name in extras["retry_on"]]
+    return Retry(limit, tuple(cause for cause in Cause if cause in causes))
+
+
+def shown(spec: JobSpec) -> dict[str, Any]:
+    """The fields that make this policy again; none for the one that every job has."""
+    if spec.retry == Retry():
+        return {}
+    return {
+        "retries": spec.retry.limit,
+        "retry_on": [cause.value for cause in spec.retry.on],
+    }
+
+
+def _number(annotations: Mapping[str, str]) -> int:
+    value = annotations.get(RETRY_NUM, "")
+    if value.lower() in OFF:
+        return 0
+    if value not in NUMBERS:
+        expected = f"one of {', '.join(NUMBERS)}"
+        field = f"metadata.annotations.{RETRY_NUM}"
+        raise Invalid("field-value", field=field, value=value, expected=expected)
+    return int(value)
+
+
+def _switch(annotations: Mapping[str, str], key: str) -> bool:
+    value = annotations.get(key, "").lower()
+    if value not in (*ON, *OFF):
+        field = f"metadata.annotations.{key}"
+        raise Invalid("field-value", field=field, value=value, expected="true or false")
+    return value in ON

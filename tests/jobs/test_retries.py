@@ -1,0 +1,156 @@
+"""Real scripts that fail, are killed or lose their machine's programs, and come back."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from danlu.node import identity
+from danlu.ports import task_directory as files
+from tests.faces.cli.house import House, until
+
+COUNTS = """
+import os, pathlib, sys
+out = pathlib.Path(sys.argv[1].partition("=")[2])
+seen = sorted(file.name for file in out.iterdir())
+print("attempt", os.environ["DANLU_ATTEMPT"], os.environ.get("DANLU_RESUME", "-"), *seen)
+(out / f"step-{len(seen) + 1}.ckpt").write_text("x" * 1000)
+sys.exit(0 if len(seen) == 2 else 10 + len(seen))
+"""
+
+WAITS = """
+import os, pathlib, sys, time
+out = pathlib.Path(sys.argv[1].partition("=")[2])
+if os.environ["DANLU_ATTEMPT"] == "2":
+    print("resumed with", *sorted(file.name for file in out.iterdir()))
+    sys.exit(0)
+(out / "step-1.ckpt").write_text("x")
+print("up", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+SMALL_GANG = ("--nodes", "2", "--flavor", "danlu.cpu.1u")
+
+GANG = """
+import os, sys, time
+rank, attempt = os.environ["VC_TASK_INDEX"], os.environ["DANLU_ATTEMPT"]
+print("rank", rank, "attempt", attempt, flush=True)
+if attempt == "1":
+    if rank == "1":
+        sys.exit(9)
+    time.sleep(600)
+"""
+
+
+def submit(house: House, text: str, *options: str) -> str:
+    return house.good("run", "-d", "-q", *options, house.script(text)).strip()
+
+
+def history(house: House, job: str) -> list[str]:
+    return [json.loads(line)["key"] for line in house.good("events", job, "--json").splitlines()]
+
+
+def directory(house: House, job: str, attempt: int) -> Path:
+    return house.data / "engine" / "tasks" / f"{job}-{attempt}-0"
+
+
+def shim(house: House, job: str) -> Any:
+    return json.loads((directory(house, job, 1) / files.TASK).read_text("utf-8"))["shim"]
+
+
+def test_a_script_that_fails_twice_resumes_and_succeeds(house: House) -> None:
+    """It finds in its output what its earlier attempts wrote there, and nothing else."""
+    place = house.home / "results"
+    place.mkdir()
+    (place / "of-an-earlier-job").write_text("old")
+    before = place.stat().st_mtime
+    until(lambda: time.time() > before + 0.1)
+    job = submit(house, COUNTS, "--retries", "2", "--output", f"out={place}")
+    until(lambda: house.state(job) == "succeeded")
+    shown = house.json("show", job)
+    assert (shown["attempt"], shown["retries"]) == (3, 2)
+    assert [
+        (one["attempt"], one["state"], one["cause"], one["reason"]["params"]["exit_code"])
+        for one in shown["earlier"]
+    ] == [(1, "failed", "user-error", 10), (2, "failed", "user-error", 11)]
+    assert house.good("logs", job) == "attempt 3 1 step-1.ckpt step-2.ckpt\n"
+    stored = sorted(file.name for file in place.iterdir())
+    assert stored == ["of-an-earlier-job", "step-1.ckpt", "step-2.ckpt", "step-3.ckpt"]
+    keys = history(house, job)
+    assert keys.count("job-retrying") == 2
+    assert keys.count("job-succeeded") == 1
+    text = house.good("show", job)
+    assert "user-error" in text
+    assert "exited with code 10" in text
+
+
+def test_a_killed_shim_is_the_platforms_fault(house: House) -> None:
+    """(fault 3) No retries were asked for: the platform makes good what it lost."""
+    job = submit(house, WAITS, "--output", "out")
+    until(lambda: "up" in house.good("logs", job))
+    assert identity.send(shim(house, job), signal.SIGKILL)
+    until(lambda: house.state(job) == "succeeded")
+    shown = house.json("show", job)
+    assert shown["attempt"] == 2
+    assert shown["earlier"][0]["cause"] == "platform"
+    assert house.good("logs", job) == "resumed with step-1.ckpt\n"
+    assert (directory(house, job, 1) / files.FENCED).exists()
+
+
+def test_everything_killed_at_once_is_one_more_attempt(own_house: House) -> None:
+    """(fault 4) Server, agent and shim: the next server finds it, counts it once, goes on."""
+    house = own_house
+    job = submit(house, WAITS, "--output", "out")
+    until(lambda: "up" in house.good("logs", job))
+    agent = json.loads((directory(house, job, 1) / files.AGENT).read_text("utf-8"))["agent"]
+    killed = shim(house, job)
+    house.kill_server()
+    for victim in (agent, killed):
+        assert identity.send(victim, signal.SIGKILL)
+    house.good("up", "--port", "0")
+    until(lambda: house.state(job) == "succeeded")
+    assert house.json("show", job)["attempt"] == 2
+    assert history(house, job).count("job-retrying") == 1
+
+
+def test_a_wait_for_the_next_attempt_is_explained_and_can_be_stopped(house: House) -> None:
+    """(case 29)"""
+    job = submit(house, "import sys; sys.exit(3)", "--retries", "50")
+    until(lambda: house.json("show", job)["attempt"] >= 3 and house.state(job) == "queued")
+    why = house.json("why", job)
+    assert why["key"] == "waiting-retry"
+    assert why["position"] == 1
+    assert why["sentence"].endswith("task worker-0 exited with code 3")
+    house.good("stop", "--wait", job)
+    assert house.state(job) == "cancelled"
+    attempts = house.json("show", job)["attempt"]
+    assert len(list((house.data / "engine" / "tasks").glob(f"{job}-*"))) < attempts
+
+
+def test_all_ranks_of_a_gang_begin_again(house: House) -> None:
+    """(case 34) (case 64)"""
+    job = submit(house, GANG, *SMALL_GANG, "--retries", "1", "--grace", "1s")
+    until(lambda: house.state(job) == "succeeded")
+    for rank in range(2):
+        log = house.good("logs", job, "--task", f"worker-{rank}")
+        assert log == f"rank {rank} attempt 2\n"
+    first = house.json("show", job)["earlier"][0]
+    assert first["reason"]["params"] == {"task": "worker-1", "exit_code": 9}
+
+
+def test_no_cause_at_all_means_one_attempt(house: House) -> None:
+    job = submit(house, "import sys; sys.exit(3)", "--retries", "5", "--retry-on", "none")
+    until(lambda: house.state(job) == "failed")
+    assert house.json("show", job)["attempt"] == 1
+
+
+def test_an_unknown_cause_is_refused_with_those_there_are(house: House) -> None:
+    done = house.run("run", "-d", "--retry-on", "weather", house.script("pass"))
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert "danlu.retry_on[0]" in said
+    assert "user-error" in said
