@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import danlu
 from danlu import registry
 from danlu.flow.board import Board
 from danlu.flow.catalog import Catalog, Environment
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 ADMIN = "admin"
 ADMIN_KEY = "admin-access-key"
+VERSION = "version"
 DATABASE = "danlu.sqlite"
 KEY_FILE = "secret.key"
 LOCK_FILE = "server.lock"
@@ -182,6 +184,9 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     where = settings.database or str(data / DATABASE)
     records = open_records(where, data / KEY_FILE, clock, ending, reserve)
     opened.callback(records.close)
+    if records.setting(VERSION) != danlu.__version__:
+        # An older program that finds a newer schema can then say whose it is.
+        records.set_setting(VERSION, danlu.__version__).result()
     limits = Limits(
         queued_jobs=settings.max_queued,
         local_paths=settings.allow_local_paths,

@@ -1,11 +1,11 @@
-"""A program for test_records_schema.py: kill a migration at its first statement, at its second …
+"""A program for test_records_schema.py: kill a migration at its first step, at its second …
 
     python -m tests.contract.killed_migration {create|upgrade} WHERE OLD_SCRIPTS NEW_SCRIPTS
 
-One child a statement: it is ended by SIGKILL when that statement begins. What it leaves must be
-the schema from before or the one from after, and the next opener must get through. Prints the
-number of statements. A process of its own, because children may only be forked where no other
-thread runs.
+A step is a statement, or a call that links, replaces, removes or syncs a file. One child a step:
+it is ended by SIGKILL when that step begins. What it leaves must be the schema from before or the
+one from after, and the next opener must get through. Prints the number of steps. A process of its
+own, because children may only be forked where no other thread runs.
 """
 
 from __future__ import annotations
@@ -93,10 +93,21 @@ def killed_at(statement: int, where: str, revisions: tuple[str, ...], scripts: P
         return execute(self, *arguments, **named)
 
     psycopg.Cursor.execute = counted  # type: ignore[method-assign]  # every statement passes here
+    # The copy's way to its place is made of these.
+    for name in ("link", "replace", "unlink", "fsync"):
+        setattr(os, name, before(getattr(os, name), count))
     database = open_database(where)
     if isinstance(database, sqlite.Sqlite):
         database = Counted(database.path)
     migrate(database, revisions, scripts)
+
+
+def before(function: Any, count: Any) -> Any:
+    def counted(*arguments: Any, **named: Any) -> Any:
+        count()
+        return function(*arguments, **named)
+
+    return counted
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def emptied(where: str | Path) -> None:
     """Remove the file, or everything in the schema."""
     database = open_database(where)
     if isinstance(database, Sqlite):
-        for suffix in ("", "-wal", "-shm"):
-            database.path.with_name(database.path.name + suffix).unlink(missing_ok=True)
+        for left in database.path.parent.glob(f"{database.path.name}*"):
+            left.unlink()
         return
     with contextlib.closing(database.connect(writing=True)) as connection:
         schema = str(connection.execute("SHOW search_path").fetchall()[0][0])

@@ -183,7 +183,7 @@ def test_an_index_of_a_newer_version_is_not_touched(store: FolderStore, tmp_path
     connection.close()
     with pytest.raises(EngineError) as newer:
         store.put("danlu", "a", b"x")
-    assert newer.value.key == "database-newer"
+    assert newer.value.key == "objects-newer"
 
 
 # ---------------------------------------------------------------------- crashes

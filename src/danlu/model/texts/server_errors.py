@@ -147,12 +147,62 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
     ),
     "database-newer": (
         (
-            "the database was written by a newer Danlu (schema {found}; this program knows up to"
-            " {known}); use that version, or restore a backup"
+            "the database '{path}' was written by Danlu {newer} (schema {found}), and this is Danlu"
+            " {version}, which knows schemas up to {known}; use that version, or restore a backup from"
+            " before the upgrade (`danlu restore`)"
         ),
         (
-            "数据库由更新版本的 Danlu 写入（结构版本 {found}，本程序最高支持 {known}）；请使用该版本或恢复"
-            "备份"
+            "数据库“{path}”由 Danlu {newer} 写入（结构版本 {found}），当前程序为 Danlu {version}（最高支持"
+            " {known}）；请使用该版本，或恢复升级前的备份（`danlu restore`）"
+        ),
+    ),
+    "database-newer-kept": (
+        (
+            "the database '{path}' was written by Danlu {newer} (schema {found}), and this is Danlu"
+            " {version}, which knows schemas up to {known}; use that version, or go back to before the"
+            " upgrade: with `danlu restore`, or with the file that the upgrade kept, {kept} (what was"
+            " recorded since is lost)"
+        ),
+        (
+            "数据库“{path}”由 Danlu {newer} 写入（结构版本 {found}），当前程序为 Danlu {version}（最高支持"
+            " {known}）；请使用该版本，或回到升级之前：用 `danlu restore`，或用升级时保留的文件 {kept}"
+            "（此后的记录会丢失）"
+        ),
+    ),
+    "objects-newer": (
+        (
+            "the object index '{path}' was written by a newer Danlu (format {found}; this program knows"
+            " up to {known}); use that version"
+        ),
+        (
+            "对象索引“{path}”由更新版本的 Danlu 写入（格式 {found}，本程序最高支持 {known}）；请使用该版本"
+        ),
+    ),
+    "database-in-use": (
+        (
+            "the database '{path}' is in use by another process, so its schema cannot be changed; stop"
+            " that one, then start again"
+        ),
+        "数据库“{path}”正被其他进程使用，无法升级结构；请停止该进程后重新启动",
+    ),
+    "migration-room": (
+        (
+            "the database '{path}' is to be upgraded on a copy, which needs {needed_bytes} bytes beside"
+            " it; {free_bytes} are free: free some space, then start again (nothing was changed)"
+        ),
+        (
+            "升级数据库“{path}”需先在其旁边建立副本，需要 {needed_bytes} 字节，可用 {free_bytes} 字节；"
+            "请释放空间后重新启动（未做任何改动）"
+        ),
+    ),
+    "migration-failed": (
+        (
+            "the upgraded copy of the database '{path}' is not right ({detail}); the database is as it"
+            " was: use the version of Danlu that you had, and report this"
+        ),
+        (
+            "数据库“{path}”升级后的副本不正确（{detail}）；原数据库未改动：请继续使用原版本的 Danlu，并报告"
+            "该问题"
         ),
     ),
     "database-damaged": (

@@ -160,7 +160,7 @@ class Index:
         )
         try:
             connection.execute("PRAGMA synchronous = FULL")
-            _check_version(connection)
+            _check_version(connection, self._path)
         except BaseException:
             connection.close()
             raise
@@ -221,10 +221,10 @@ def alive(connection: Connection) -> bool:
     return not deleted
 
 
-def _check_version(connection: Connection) -> None:
+def _check_version(connection: Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > VERSION:
-        raise EngineError("database-newer", found=found, known=VERSION)
+        raise EngineError("objects-newer", path=path, found=found, known=VERSION)
 
 
 def _roll_back(connection: Connection) -> None:

@@ -131,7 +131,18 @@ class Database(Protocol):
         """The schema's revision; None where there is no table of ours. Refused for a stranger's."""
 
     def engine(self) -> AbstractContextManager[CoreConnection]:
-        """A Core connection inside the transaction that `begin` begins, for migrations."""
+        """A Core connection inside the transaction that `begin` begins."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """While the block runs, no other process makes or changes the schema."""
+
+    def changing(self, revision: str) -> AbstractContextManager[CoreConnection]:
+        """A Core connection on which the schema, now at `revision`, is changed: for good when the
+        block ends well, not at all otherwise.
+        """
+
+    def kept(self) -> str:
+        """What a change of the schema kept of the time before it; empty if nothing."""
 
     def translate(self, error: Exception) -> Exception:
         """The driver's error as one of ours; itself where it tells of a mistake in this code."""

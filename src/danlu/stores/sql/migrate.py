@@ -1,7 +1,8 @@
-"""Brings a database to the schema that this program knows, in one transaction, under a lock.
+"""Brings a database to the schema that this program knows: all of the way, or not at all.
 
-A new database is made from `schema.metadata` and stamped; an older one is changed by Alembic,
-which is imported only then. Whatever dies in between, the database is as it was before.
+A new database is made from `schema.metadata` and stamped, in one transaction; an older one is
+changed by Alembic, which is imported only then: a SQLite file on a copy, PostgreSQL in one
+transaction under a lock. Whatever dies in between, the database is as it was before.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection as CoreConnection
 from sqlalchemy.exc import DBAPIError
 
+import danlu
 from danlu.model.errors import Refused
 from danlu.stores.sql import schema
 from danlu.stores.sql.database import Database
@@ -22,27 +24,66 @@ SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
 def migrate(
     database: Database, revisions: Sequence[str] = schema.REVISIONS, scripts: Path = SCRIPTS
 ) -> None:
-    """Make or upgrade the schema. Refused for one that a newer program made.
+    """Check the database, and make or upgrade its schema. Refused for one that is damaged, or that
+    a newer program made.
 
     `revisions` are all that this program knows, the first one first; `scripts` is where Alembic
     finds them.
     """
-    connection = database.connect(writing=True)
-    try:
-        found = database.revision(connection)
-        if found is None:
-            found = _create(database)
+    with database.alone():
+        database.check()
+        found = _found(database)
         if found == revisions[-1]:
             return
         if found not in revisions:
-            raise Refused("database-newer", found=found, known=revisions[-1])
+            raise _newer(database, found, revisions[-1])
+        _change(database, found, scripts)
+
+
+def _found(database: Database) -> str:
+    """The schema's revision; it is made where there is none."""
+    connection = database.connect(writing=True)
+    try:
+        return database.revision(connection) or _create(database)
     except database.errors as error:
         raise database.translate(error) from error
     finally:
         connection.close()
+
+
+def _newer(database: Database, found: str, known: str) -> Refused:
+    """Both versions, and the way back."""
+    kept = database.kept()
+    return Refused(
+        "database-newer-kept" if kept else "database-newer",
+        path=database.name,
+        newer=_written_by(database),
+        found=found,
+        version=danlu.__version__,
+        known=known,
+        kept=kept,
+    )
+
+
+def _written_by(database: Database) -> str:
+    """The program's version that last opened it, as far as this one can tell."""
+    connection = database.connect(writing=False)
     try:
-        with database.engine() as core:
+        query = "SELECT value FROM settings WHERE key = 'version'"
+        rows = connection.execute(query).fetchall()
+    except database.errors:
+        return "?"
+    finally:
+        connection.close()
+    return str(rows[0][0]) if rows else "?"
+
+
+def _change(database: Database, found: str, scripts: Path) -> None:
+    try:
+        with database.changing(found) as core:
             upgrade(core, scripts)
+    except database.errors as error:
+        raise database.translate(error) from error
     except DBAPIError as error:
         cause = error.orig
         raise (database.translate(cause) if isinstance(cause, Exception) else error) from error

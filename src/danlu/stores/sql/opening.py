@@ -34,7 +34,6 @@ def open_records(
     """
     database = open_database(url_or_path, reserve_bytes)
     try:
-        database.check()
         migrate(database)
         return SqlRecords(database, KeyFile(key_file), clock, on_fatal)
     except PlatformError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection as CoreConnection
@@ -122,6 +123,18 @@ class Postgres:
         event.listen(engine, "begin", lambda core: core.exec_driver_sql(BEGIN))
         with engine.connect() as core, core.begin():
             yield core
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nothing to do: who changes the schema holds the lock of `BEGIN`."""
+        return contextlib.nullcontext()
+
+    def changing(self, revision: str) -> AbstractContextManager[CoreConnection]:  # noqa: ARG002  # as it is
+        """In one transaction, which the server rolls back whatever happens."""
+        return self.engine()
+
+    def kept(self) -> str:
+        """Nothing."""
+        return ""
 
     def translate(self, error: Exception) -> Exception:
         """SQLSTATEs, by what a person can do about them."""

@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
 from danlu.stores import disk
+from danlu.stores.sql import replacing
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
 from danlu.stores.sql.room import Room
 
@@ -127,6 +128,34 @@ class Sqlite:
         event.listen(engine, "begin", lambda core: core.exec_driver_sql("BEGIN IMMEDIATE"))
         with engine.connect() as core, core.begin():
             yield core
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait for other processes that make or change the schema."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held = replacing.alone(self.path)
+            with held:
+                yield
+        except OSError as error:
+            raise self.translate(error) from error
+
+    @contextlib.contextmanager
+    def changing(self, revision: str) -> Iterator[CoreConnection]:
+        """On a copy beside the file, which then takes its place; the old one is kept."""
+        connection = cast("sqlite3.Connection", self.connect(writing=True))
+        with (
+            contextlib.closing(connection),
+            replacing.copied(self.path, connection, revision) as copy,
+            type(self)(copy).engine() as core,
+        ):
+            yield core
+
+    def kept(self) -> str:
+        """The file from before the last change of the schema, if it is still there."""
+        return max(
+            map(str, self.path.parent.glob(f"{self.path.name}{replacing.BEFORE}*")), default=""
+        )
 
     def translate(self, error: Exception) -> Exception:
         """SQLite's result codes, by what a person can do about them."""
