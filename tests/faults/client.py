@@ -36,10 +36,11 @@ class Refused(Exception):
 class Client:
     """Speaks to the server on a port, whichever process that is. For one thread."""
 
-    def __init__(self, ready: Mapping[str, Any], port: int) -> None:
+    def __init__(self, ready: Mapping[str, Any], port: int, *, host_port: int = 0) -> None:
         self.project = str(ready["project_id"])
         self._key = (str(ready["access_key"]), str(ready["secret_key"]))
         self._port = port
+        self._host = f"127.0.0.1:{host_port or port}"
         self._connection: http.client.HTTPConnection | None = None
         self.refusals: list[str] = []
         """Answers of 500 and above, 503 excepted."""
@@ -78,11 +79,21 @@ class Client:
                 raise Gone(f"{method} {path}: {status} {answer[:300]!r}")
             time.sleep(0.02)
 
+    def once(self, method: str, path: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+        """Ask once: status, headers and body, whatever they are."""
+        return self._exchange(method, f"/danlu/v1/{self.project}/{path}", body, "")
+
     def _once(self, method: str, target: str, body: bytes, token: str) -> tuple[int, bytes]:
+        status, _, answer = self._exchange(method, target, body, token)
+        return status, answer
+
+    def _exchange(
+        self, method: str, target: str, body: bytes, token: str
+    ) -> tuple[int, dict[str, str], bytes]:
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         headers = {
-            "Host": f"127.0.0.1:{self._port}",
+            "Host": self._host,
             "X-Sdk-Date": signing.now(),
             "X-Client-Request-Id": secrets.token_hex(8),
             **({"Content-Type": "application/json"} if body[:1] in b"{[" else {}),
@@ -94,7 +105,8 @@ class Client:
         signed = signing.signed(self._key, method, target, headers, body)
         self._connection.request(method, target, body or None, signed)
         response = self._connection.getresponse()
-        return response.status, response.read()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, found, response.read()
 
     def close(self) -> None:
         """Hang up."""

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,16 @@ from tests.services import ROOT
 HANG_S = 120.0
 """A bound that only a hang reaches."""
 FLAVOR = "faults"
-TOML = f'[flavors."{FLAVOR}"]\ncpus = 1\nmemory_gib = 0.0625\n'
+CPUS = 1024
+TOML = f"""
+[flavors."{FLAVOR}"]
+cpus = 1
+memory_gib = 0.0625
+[flavors.whole]
+cpus = {CPUS}
+memory_gib = 1
+"""
+"""A small flavor, and one that takes the whole machine."""
 PROGRAM = Path(__file__).with_name("program.py")
 
 
@@ -44,20 +53,35 @@ def free_port() -> int:
 
 
 class House:
-    """One data directory. A server runs in it between `start` and `kill`."""
+    """One data directory. A server runs in it between `start` and `kill`.
 
-    def __init__(self, root: Path, settings: str = "") -> None:
+    `settings` are lines of danlu.toml, `environment` variables of the server, `prefix` a command
+    that it is started through, `sources` those of the program that it runs.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        settings: str = "",
+        *,
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        sources: Path = ROOT / "src",
+    ) -> None:
         self.data = root / "data"
-        self.data.mkdir(parents=True)
+        self.data.mkdir(parents=True, exist_ok=True)
         (self.data / "danlu.toml").write_text(settings + TOML)
         self.orders = root / "orders"
-        self.orders.mkdir()
+        self.orders.mkdir(parents=True, exist_ok=True)
+        self.environment = dict(environment or {})
+        self.prefix = list(prefix)
+        self.sources = sources
         self.log = root / "server.log"
         self.port = free_port()
         self.pid = 0
         self.starts = 0
         self._cold: subprocess.Popen[str] | None = None
-        self._zygote = self._make_zygote()
+        self._zygote: subprocess.Popen[str] | None = None
 
     def start_cold(self) -> None:
         """Start a server as a person does, from nothing. Does not wait until it answers."""
@@ -65,13 +89,28 @@ class House:
         self.pid = self._cold.pid
         self.starts += 1
 
+    def _variables(self) -> dict[str, str]:
+        return {
+            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            crash.VARIABLE: str(self.orders),
+            "PYTHONPATH": f"{ROOT}:{self.sources}",
+            **self.environment,
+        }
+
     def _make_zygote(self, *more: str) -> subprocess.Popen[str]:
-        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        environment |= {crash.VARIABLE: str(self.orders), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
         program = str(Path(__file__).with_name("zygote.py"))
         return subprocess.Popen(
-            [sys.executable, "-P", program, str(self.data), str(self.port), str(self.log), *more],
-            env=environment,
+            [
+                *self.prefix,
+                sys.executable,
+                "-P",
+                program,
+                str(self.data),
+                str(self.port),
+                str(self.log),
+                *more,
+            ],
+            env=self._variables(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -81,14 +120,15 @@ class House:
 
     def start(self, *, wait: bool = True) -> None:
         """Start a server; with `wait`, until it answers."""
-        assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        self._zygote.stdin.write("start\n")
-        self._zygote.stdin.flush()
-        self.pid = int(self._zygote.stdout.readline())
+        zygote = self._zygote = self._zygote or self._make_zygote()
+        assert zygote.stdin is not None
+        assert zygote.stdout is not None
+        zygote.stdin.write("start\n")
+        zygote.stdin.flush()
+        self.pid = int(zygote.stdout.readline())
         self.starts += 1
         if wait:
-            self.await_ready()
+            assert self.await_ready(), f"the server has ended: {self.said()[-2000:]}"
 
     def await_ready(self) -> bool:
         """Wait until the server answers; False if it has died instead."""
@@ -129,6 +169,20 @@ class House:
         """What the servers have logged."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
+    def refused(self) -> tuple[int, str]:
+        """`danlu serve` where it is going to end by itself: its exit status, and what it says."""
+        words = ["-P", "-m", "danlu", "serve", "--data", str(self.data), "--port", "0"]
+        done = subprocess.run(
+            [*self.prefix, sys.executable, *words],
+            env=self._variables(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            check=False,
+        )
+        return done.returncode, done.stderr
+
     # its tasks
 
     @property
@@ -166,9 +220,9 @@ class House:
     # what is on disk
 
     @contextmanager
-    def database(self) -> Iterator[sqlite3.Connection]:
-        path = f"file:{self.data / 'danlu.sqlite'}?mode=ro"
-        connection = sqlite3.connect(path, uri=True, timeout=HANG_S)
+    def database(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        path = f"file:{self.data / 'danlu.sqlite'}?mode={'rw' if write else 'ro'}"
+        connection = sqlite3.connect(path, uri=True, timeout=HANG_S, isolation_level=None)
         try:
             yield connection
         finally:
@@ -178,25 +232,38 @@ class House:
         with self.database() as connection:
             return "; ".join(row[0] for row in connection.execute("PRAGMA integrity_check"))
 
+    def restart_through(self, *prefix: str) -> None:
+        """Start a server through another command than before."""
+        self.prefix = list(prefix)
+        self.start_cold()
+        assert self.await_ready(), self.said()
+
+    def close_server(self) -> None:
+        """Kill the server, and the process that forks servers with it."""
+        if self.pid:
+            self.kill()
+        if self._zygote is not None:
+            self._zygote.communicate(timeout=HANG_S)
+            self._zygote = None
+
     def close(self) -> None:
         """End everything."""
-        self.kill()
-        assert self._zygote.stdin is not None
-        self._zygote.stdin.close()
-        self._zygote.wait(HANG_S)
-        assert self._zygote.stdout is not None
-        self._zygote.stdout.close()
+        self.close_server()
         for kind in ("agent", "shim"):
             for _, _, found in list(self.processes(kind)):
                 identity.send(found, signal.SIGKILL)
 
 
 @contextmanager
-def opened(root: Path, settings: str = "") -> Iterator[House]:
-    """A house with a server."""
-    house = House(root, settings)
+def opened(root: Path, settings: str = "", *, cold: bool = False, **more: Any) -> Iterator[House]:
+    """A house with a server; a `cold` one is started from nothing."""
+    house = House(root, settings, **more)
     try:
-        house.start()
+        if cold:
+            house.start_cold()
+            assert house.await_ready(), house.said()
+        else:
+            house.start()
         yield house
     finally:
         house.close()

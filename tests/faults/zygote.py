@@ -23,8 +23,8 @@ from danlu.engines.process import machine
 from danlu.faces.http import serve
 from danlu.flow import loop
 from danlu.stores import folder, sql  # noqa: F401 -- as above
+from tests.faults.house import CPUS
 
-CPUS = 1024
 SWEEP_EVERY_S = 0.5
 
 

@@ -20,6 +20,7 @@ import danlu
 from danlu.faces.http.app import create_app
 from danlu.faces.http.listen import check, listen, url
 from danlu.faces.http.server import Server
+from danlu.faces.http.watchdog import Watchdog
 from danlu.settings import Settings
 from danlu.wiring import Running, open_platform
 
@@ -116,14 +117,18 @@ class Listener(uvicorn.Server):
         super().__init__(config)
         self.state = state
         self._on_ready = on_ready
+        self._watchdog: Watchdog | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._watchdog = Watchdog()
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.state.changes.close()
         await super().shutdown(sockets)
+        if self._watchdog is not None:
+            self._watchdog.close()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop once; at the second Ctrl-C at once. Ending as asked is an exit status of 0."""
