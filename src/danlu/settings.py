@@ -101,6 +101,21 @@ class Settings:
         "take paths of the server's own machine (file://…) as inputs and outputs",
         "允许将服务器本机路径（file://…）作为输入和输出",
     )
+    isolation: str = _setting(
+        "auto",
+        "what keeps tasks from what is not theirs: auto (all that the machine has) or off",
+        "任务与他人内容的隔离程度：auto（尽机器所能）或 off（不隔离）",
+    )
+    readable_paths: tuple[str, ...] = _setting(
+        (),
+        "directories that every task may read, wherever they lie (in a home, for example)",
+        "所有任务都可读取的目录，无论位于何处（例如主目录中）",
+    )
+    writable_paths: tuple[str, ...] = _setting(
+        (),
+        "directories that every task may read and write, wherever they lie",
+        "所有任务都可读写的目录，无论位于何处",
+    )
     max_queued: int = _setting(
         100_000,
         "how many jobs may wait before submits are refused",
@@ -231,7 +246,10 @@ def _checked(key: str, value: Any, source: str) -> Any:
 
 
 def _choice(key: str, value: str, source: str) -> str:
-    choices = {"log_level": ("debug", "info", "warning", "error")}.get(key)
+    choices = {
+        "isolation": ("auto", "off"),
+        "log_level": ("debug", "info", "warning", "error"),
+    }.get(key)
     if choices and value not in choices:
         expected = f"one of {', '.join(choices)}"
         raise Invalid("setting-value", key=key, source=source, value=value, expected=expected)

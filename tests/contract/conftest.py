@@ -11,6 +11,7 @@ import pytest
 
 from danlu.engines.memory import ManualClock
 from danlu.ports.records import Records
+from danlu.ports.task_directory import Isolation
 from tests.contract.engines import ProcessHouse
 from tests.contract.samples import Store
 from tests.postgres import Server, postgres_server
@@ -39,6 +40,14 @@ def swift_path(tmp_path: Path) -> Iterator[Path]:
 def house(tmp_path: Path) -> Iterator[ProcessHouse]:
     """A process engine and what it needs."""
     made = ProcessHouse(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def bare_house(tmp_path: Path) -> Iterator[ProcessHouse]:
+    """A process engine whose programs are kept from nothing."""
+    made = ProcessHouse(tmp_path, isolation=Isolation(wanted=False))
     yield made
     made.close()
 

@@ -27,10 +27,8 @@ from tests.services import ROOT
 
 
 def planned(house: ProcessHouse, ref: Ref, text: str, /, **changes: Any) -> Launch:
-    """A task that runs `text` in Python, written as a file so that any text will do."""
-    script = house.root / f"{ref.name}.py"
-    script.write_text(textwrap.dedent(text), "utf-8")
-    line = shlex.join(["exec", sys.executable, "-I", str(script)])
+    """A task that runs `text` in Python."""
+    line = shlex.join(["exec", sys.executable, "-I", "-c", textwrap.dedent(text)])
     plan = TaskPlan(ref.job_id, 1, ref.task, ref.token, ref.name, command=line)
     return Launch(ref, "here", replace(plan, **changes))
 

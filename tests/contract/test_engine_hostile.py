@@ -388,8 +388,8 @@ def test_a_log_that_never_pauses_does_not_hold_up_the_end(house: ProcessHouse) -
 
 SPOILS = """
     import os, pathlib, sys, time
-    here = pathlib.Path(os.environ["DANLU_STOP_FILE"]).parent
-    for name in ("notes.jsonl", "samples.jsonl", "notice.json", "done.json", "stored.jsonl"):
+    here = pathlib.Path(os.environ["DANLU_STOP_FILE"]).parent.parent
+    for name in ("notes.jsonl", "samples.jsonl", "told/notice.json", "done.json", "stored.jsonl"):
         path = here / name
         path.unlink(missing_ok=True)
         {what}
@@ -411,18 +411,18 @@ SPOILS = """
     ],
 )
 def test_a_program_that_spoils_its_directory_harms_nobody_else(
-    house: ProcessHouse, what: str
+    bare_house: ProcessHouse, what: str
 ) -> None:
     """It has the rights of the user it runs as; the server must not wait, fail or follow."""
-    ref = start(house, SPOILS.format(what=what))
-    said(house, ref, b"spoilt")
-    other = start(house, "print('fine')")
-    finish(house, other)
+    ref = start(bare_house, SPOILS.format(what=what))
+    said(bare_house, ref, b"spoilt")
+    other = start(bare_house, "print('fine')")
+    finish(bare_house, other)
     for _ in range(3):
-        house.engine.observe([ref, other])
-        house.engine.stats([ref])
-        house.engine.logs(ref, 0)
-    house.engine.stop(ref, 0.1)
-    house.engine.remove(ref)
-    assert see(house, ref).phase is Phase.ABSENT
-    assert whole_log(house, other) == b"fine\n"
+        bare_house.engine.observe([ref, other])
+        bare_house.engine.stats([ref])
+        bare_house.engine.logs(ref, 0)
+    bare_house.engine.stop(ref, 0.1)
+    bare_house.engine.remove(ref)
+    assert see(bare_house, ref).phase is Phase.ABSENT
+    assert whole_log(bare_house, other) == b"fine\n"

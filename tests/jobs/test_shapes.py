@@ -116,9 +116,9 @@ def test_the_marker_variable_says_where_it_runs(house: House) -> None:
     assert "on ModelArts: True" in house.good("run", house.script(MARKER))
 
 
-def test_ranks_wait_for_the_first_one(house: House, tmp_path: Path) -> None:
+def test_ranks_wait_for_the_first_one(house: House) -> None:
     done = house.run(
-        "run", "--nodes", "2", "--flavor", "danlu.cpu.1u", "--param", f"shared={tmp_path}",
+        "run", "--nodes", "2", "--flavor", "danlu.cpu.1u", "--param", f"shared={house.shared}",
         house.script(ONE_RANK_SYNCS),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -53,6 +53,7 @@ def test_links_and_special_files_are_not_read(task: TaskDirectory, tmp_path: Pat
     Path(task.file(files.DONE)).mkdir()
     assert task.read(files.DONE) is None
     assert read_json("/dev/zero") is None
+    Path(task.file(files.TOLD)).mkdir()
     os.mkfifo(task.file(files.NOTICE))
     assert task.read(files.NOTICE) is None
 

@@ -24,7 +24,6 @@ from danlu.node.directory import TaskDirectory
 from danlu.node.identity import Process
 from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump
-from danlu.node.program import Program
 from danlu.node.shim import LOG_DRAIN_S, Handle
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
 from danlu.node.stage import Stage, StageFailed
@@ -182,8 +181,7 @@ class Agent:
         name, _, value = ending.marker(self._directory.path).partition("=")
         env = {**self._plan.environment, **found.env, name: value}
         held = self._containment
-        held.make()
-        program = Program(found.argv, env, found.cwd, held.group.entrances())
+        program = held.program(found, env)
         handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source

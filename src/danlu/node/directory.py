@@ -88,7 +88,7 @@ def publish_json(
         os.close(descriptor)
     os.rename(temporary, f"{directory}/{name}")  # noqa: PTH104 -- paths as text: a hot path
     if durable:
-        sync_directory(directory)
+        sync_directory(os.path.dirname(f"{directory}/{name}"))  # noqa: PTH120 -- as above
 
 
 def _write(descriptor: int, data: bytes) -> int:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+from contextlib import suppress
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
+_PR_CAPBSET_READ = 23
+_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,6 +42,35 @@ def sync_file_system(descriptor: int) -> None:
     """Put everything written to the file system of `descriptor` on disk (syncfs(2))."""
     if _libc.syncfs(descriptor) != 0:
         _fail("syncfs")
+
+
+def gain_nothing() -> None:
+    """Let no program that is executed from here on have more rights than this process
+    (prctl(2), no_new_privs).
+    """
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_capabilities(keep: frozenset[int]) -> None:
+    """Give up every capability but these for what is executed from here on."""
+    number = 0
+    while True:
+        held = _libc.prctl(_PR_CAPBSET_READ, ctypes.c_ulong(number), *[ctypes.c_ulong(0)] * 3)
+        if held < 0:
+            return
+        if held and number not in keep:
+            # Who may not give them up has none that an executed program would get.
+            with suppress(PermissionError):
+                _prctl(_PR_CAPBSET_DROP, number)
+        number += 1
+
+
+def call(number: int, *arguments: Any) -> int:
+    """A system call by its number; OSError if it fails. Numbers must fit 32 bits."""
+    result: int = _libc.syscall(number, *arguments)
+    if result < 0:
+        _fail("system call")
+    return result
 
 
 def _prctl(option: int, value: int | ctypes.c_char_p) -> None:

@@ -16,8 +16,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from danlu.node import identity, linux
+from danlu.node.confine import confine
+from danlu.node.reach import Reach
 from danlu.ports.task_directory import ProcessIdentity
 
 NOT_FOUND = 127
@@ -43,6 +46,22 @@ class Program:
     cwd: str
     entrances: Sequence[str] = ()
     """The files by which it enters its control group."""
+    within: Reach | None = None
+    """The files that it keeps; None = all."""
+    landlock: int = 0
+    """The version of Landlock that keeps it to them; 0 = none."""
+
+    @classmethod
+    def read(cls, data: dict[str, Any]) -> Program:
+        """What `asdict` made, after its way through JSON."""
+        within = data["within"]
+        return cls(
+            **{
+                **data,
+                "argv": tuple(data["argv"]),
+                "within": None if within is None else Reach(**within),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +132,17 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
             head = stream.read(_LENGTH.size)
             if len(head) < _LENGTH.size:
                 return
-            program = Program(**json.loads(stream.read(_LENGTH.unpack(head)[0])))
-            argv = tuple(program.argv)
+            program = Program.read(json.loads(stream.read(_LENGTH.unpack(head)[0])))
         where = "control group"
         for entrance in program.entrances:
             _enter(entrance)
         where = f"working directory '{program.cwd}'"
         os.chdir(program.cwd)
-        where = f"'{argv[0]}'"
-        os.execve(argv[0], argv, program.env)  # noqa: S606 -- no shell is the point
+        where = "isolation"
+        if program.within is not None:
+            confine(program.within, program.landlock)
+        where = f"'{program.argv[0]}'"
+        os.execve(program.argv[0], program.argv, program.env)  # noqa: S606 -- no shell is the point
     except OSError as error:
         _report(answer, error.errno or 0, f"{where}: {error.strerror}")
     except (ValueError, UnicodeError) as error:

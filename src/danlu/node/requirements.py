@@ -17,10 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from danlu.model.script import Layout, World
-from danlu.node import identity, tree
+from danlu.node import identity, landlock, tree
+from danlu.node.confine import confine
+from danlu.node.containment import reach_of
 from danlu.node.directory import TaskDirectory, open_end
 from danlu.node.fetch import Check
 from danlu.node.identity import Process
+from danlu.node.reach import Reach
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -53,7 +56,8 @@ def install(
     layout = plan.layout
     environment = Path(directory.file(files.WORK), "environment")
     python = environment / "bin" / "python"
-    run = _Run(directory, _variables(plan, found), str(file.parent), check)
+    variables = _variables(plan, found)
+    run = _Run(directory, variables, str(file.parent), check, _within(directory, plan, variables))
     base = _look_at(layout.python)
     run([layout.python, "-I", "-m", "venv", "--without-pip", str(environment)])
     _see_parent(environment, base["sites"])
@@ -98,12 +102,34 @@ def _variables(plan: AgentPlan, found: World) -> dict[str, str]:
     return variables
 
 
+def _within(
+    directory: TaskDirectory, plan: AgentPlan, variables: Mapping[str, str]
+) -> Reach | None:
+    """What the installation may use. A package is built by code of its own, which is as little to
+    be trusted as the program; the cache is shared.
+    """
+    if not plan.isolation.wanted:
+        return None
+    cache = Path(variables.get("PIP_CACHE_DIR", directory.file(files.WORK)))
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+    found = reach_of(directory, plan, plan.layout.python, variables)
+    return replace(found, writable=(*found.writable, str(cache)))
+
+
 class _Run:
     """Runs commands into the task's log, until they end or the task is to be stopped."""
 
     def __init__(
-        self, directory: TaskDirectory, env: Mapping[str, str], cwd: str, check: Check
+        self,
+        directory: TaskDirectory,
+        env: Mapping[str, str],
+        cwd: str,
+        check: Check,
+        within: Reach | None,
     ) -> None:
+        self._within = within
+        self._landlock = landlock.abi()
         self._log = directory.file(files.LOG)
         self._env = dict(env)
         self._cwd = cwd
@@ -121,6 +147,7 @@ class _Run:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=self._confine,  # noqa: PLW1509 -- nothing else runs in this process now
             )
         except OSError as error:
             raise InstallFailed(f"'{command[0]}': {error.strerror}") from error
@@ -129,6 +156,10 @@ class _Run:
         code = self._wait(process)
         if code != 0:
             raise InstallFailed(self._last_lines(before) or f"pip exited with {code}")
+
+    def _confine(self) -> None:
+        if self._within is not None:
+            confine(self._within, self._landlock)
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
         try:

@@ -187,7 +187,7 @@ class Shim:
         self._pump = Pump(self.source, log)
         self._group = cgroup.described(order["group"])
         self._limits = LimitWatch(self._directory, self._group, Limits(**order["limits"]))
-        return Program(**order["program"])
+        return Program.read(order["program"])
 
     def _point_errors(self) -> None:
         """Let crash reports of this process go where the agent's go."""

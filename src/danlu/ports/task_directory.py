@@ -14,7 +14,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `cgroup.json` | agent | the directories of the task's control groups, by controller |
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
 | `fenced.json` | server | `{"by": …}`: the attempt that follows; nothing may begin here any more |
-| `notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
+| `told/notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
 | `log.tail/`, `log.index` | shim | a long log's end; where lines are (`node/log_files.py`) |
 | `notes.jsonl` | agent, shim | one note a line, each in one write |
@@ -45,7 +45,9 @@ TASK = "task.json"
 CGROUP = "cgroup.json"
 STOP = "stop.json"
 FENCED = "fenced.json"
-NOTICE = "notice.json"
+TOLD = "told"
+NOTICE = f"{TOLD}/notice.json"
+"""In a directory of its own: of the others the program sees none."""
 LOG = "log"
 LOG_TAIL = "log.tail"
 LOG_INDEX = "log.index"
@@ -58,6 +60,21 @@ WORK = "work"
 
 BUSY_EXIT = 76
 """What an agent exits with when another one is in charge of its directory, or none may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """How far the programs of an engine are kept from what is not theirs.
+
+    `wanted` = as far as the machine allows, otherwise not at all. `hidden` are directories of the
+    server's that no task may see (homes are hidden anyway); `readable` and `writable` what every
+    task may use, wherever it lies.
+    """
+
+    wanted: bool = True
+    hidden: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +93,7 @@ class AgentPlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     wake: str = ""
     sync_interval_s: float = 5.0
+    isolation: Isolation = Isolation()
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;
     stores of other kinds, and reading GPUs, need more."""
@@ -122,7 +140,7 @@ class FencedFile(TypedDict):
 
 
 class NoticeFile(TypedDict):
-    """`notice.json`, which the program finds through DANLU_STOP_FILE.
+    """`told/notice.json`, which the program finds through DANLU_STOP_FILE.
 
     `reason` is `stop` (a user or the platform asked for it) or `time-limit`; `deadline` the
     instant (UTC ms) at which what still runs is killed, `deadline_boot_s` the same in seconds of

@@ -30,6 +30,8 @@ class House:
     def __init__(self, data: Path, home: Path) -> None:
         self.data = data
         self.home = home
+        self.shared = home.parent / "shared"
+        """Open to every task of a server that was started with `opened`."""
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -170,6 +172,8 @@ def opened(root: Path) -> Iterator[House]:
     data, home = root / "data", root / "home 家"
     home.mkdir(parents=True)
     house = House(data, home)
+    house.shared.mkdir()
+    house.env["DANLU_WRITABLE_PATHS"] = str(house.shared)
     house.good("up", "--port", "0")
     try:
         yield house

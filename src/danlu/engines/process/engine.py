@@ -37,7 +37,7 @@ from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Launch, LogChunk, Mark, Powers, Ref, Sample, Seen, WakeCallback
-from danlu.ports.task_directory import AgentPlan
+from danlu.ports.task_directory import AgentPlan, Isolation
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PASSED_ON = (
@@ -62,6 +62,7 @@ class ProcessEngine:
     `objects` describes the object store to the agents (`{"kind": "folder", "root": …}`). `offer`
     replaces what the machine is found to have. `environment` is where the variables that are
     passed on come from, `packages` where agents find Python packages beyond the standard library.
+    `isolation` says what tasks are kept from beside `root`.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ProcessEngine:
         environment: Mapping[str, str] | None = None,
         sync_interval_s: float = 5.0,
         packages: str = "",
+        isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
         check_kernel()
         self._root = root.absolute()
@@ -89,6 +91,7 @@ class ProcessEngine:
         self._machine = Machine(node_name(), _probe_gpus)
         self._sync_interval_s = sync_interval_s
         self._packages = packages or site.getsitepackages()[0]
+        self._isolation = _resolved(isolation, self._root)
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
         # Before there is another process of ours in our control group.
@@ -307,6 +310,7 @@ class ProcessEngine:
             self._environment,
             self._bell.path,
             self._sync_interval_s,
+            isolation=self._isolation,
             packages=self._packages,
         )
         unborn = self._tasks_root / f"{UNBORN}{secrets.token_hex(8)}"
@@ -363,6 +367,20 @@ class ProcessEngine:
             threading.Thread(
                 target=_delete, args=(entries,), name="engine-trash", daemon=True
             ).start()
+
+
+def _resolved(isolation: Isolation, root: Path) -> Isolation:
+    """With paths as the kernel knows them, without links on the way, and our own root hidden."""
+
+    def names(paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(str(Path(path).resolve()) for path in paths)
+
+    return Isolation(
+        isolation.wanted,
+        names((str(root), *isolation.hidden)),
+        names(isolation.readable),
+        names(isolation.writable),
+    )
 
 
 def _delete(paths: Sequence[str]) -> None:

@@ -102,6 +102,20 @@ EVENTS: dict[str, tuple[str, str]] = {
         ),
         "规格的以下限制在此仅预留、不强制执行：{what}（无法创建 cgroup，详见 danlu doctor）",
     ),
+    "files-unprotected": (
+        (
+            "not kept from other files of the server's user, nor from signalling its processes: the"
+            " kernel has no Landlock (see danlu doctor)"
+        ),
+        "未隔离服务器用户的其他文件，也未阻止向其进程发信号：内核没有 Landlock（详见 danlu doctor）",
+    ),
+    "signals-unprotected": (
+        (
+            "not kept from signalling other processes of the server's user: the kernel's Landlock is"
+            " too old for it (see danlu doctor)"
+        ),
+        "未阻止向服务器用户的其他进程发信号：内核的 Landlock 版本过旧（详见 danlu doctor）",
+    ),
     "worker-out-of-memory": (
         (
             "memory ran out ({limit}): the kernel killed {count} process(es) that the program had"

@@ -1,0 +1,46 @@
+"""What lies where a Python environment needs it: its own directory, and what it is made from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+LIBRARY_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "SSL_CERT_DIR")
+FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CONFIG_FILE")
+
+
+def needs(python: str, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The directories and files that a program of this environment reads beside its own."""
+    found = [*_environment(Path(python).parent.parent), *_named(variables)]
+    return tuple(dict.fromkeys(found))
+
+
+def _environment(root: Path) -> Iterator[str]:
+    yield str(root)
+    real = Path(os.path.realpath(root / "bin" / "python"))
+    # Where the interpreter itself was installed: its standard library is beside it.
+    yield str(real.parent.parent)
+    with suppress(OSError, UnicodeDecodeError):
+        for line in (root / "pyvenv.cfg").read_text("utf-8").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == "home" and value.strip().startswith("/"):
+                yield str(Path(value.strip()).parent)
+    for places in root.glob("lib/python*/site-packages"):
+        yield from _linked(places)
+
+
+def _linked(packages: Path) -> Iterator[str]:
+    """Directories that `.pth` files add: packages that are installed where they are edited."""
+    for file in packages.glob("*.pth"):
+        with suppress(OSError, UnicodeDecodeError):
+            for line in file.read_text("utf-8").splitlines():
+                if line.startswith("/"):
+                    yield line.strip()
+
+
+def _named(variables: Mapping[str, str]) -> Iterator[str]:
+    for name in LIBRARY_VARIABLES:
+        yield from (path for path in variables.get(name, "").split(":") if path.startswith("/"))
+    yield from (variables[name] for name in FILE_VARIABLES if name in variables)

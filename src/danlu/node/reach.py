@@ -1,0 +1,137 @@
+"""Which files of the machine a task may use: the system's, its own, and nobody else's.
+
+Allowed is what every program needs (the system's programs and libraries, settings, devices for
+computing) and whatever else lies on the machine for everybody, such as data sets on a disk of their
+own. Left out are the homes of other people, the keys and settings in one's own, the server's data
+with the other tasks' directories, and the system's own secrets. What a task needs of these (its
+Python, its inputs) is named one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from danlu.node.landlock import DEVICE, LIST, READ, WRITE
+
+SECRETS = (
+    "/boot", "/lost+found",
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers",
+    "/etc/sudoers.d", "/etc/ssl/private", "/etc/krb5.keytab", "/etc/ppp", "/etc/wireguard",
+    "/etc/NetworkManager/system-connections", "/etc/kubernetes", "/etc/rancher",
+)  # fmt: skip
+"""Where a system keeps its keys. Only root could read most of it, but servers run as root too."""
+
+APART = ("/dev", "/proc", "/run", "/sys", "/tmp", "/var")  # noqa: S108 -- named, not made
+"""Of these a task gets parts."""
+
+PARTS_OF_VAR = ("cache", "lib/dcgm", "tmp")
+PARTS_OF_RUN = (
+    "NetworkManager/resolv.conf", "lock", "nvidia-fabricmanager", "nvidia-persistenced",
+    "nvidia-topologyd", "resolvconf", "systemd/resolve", "udev",
+)  # fmt: skip
+"""How names are resolved and what the GPU's libraries talk to; not the sockets of Docker, D-Bus or
+systemd."""
+
+DEVICES = re.compile(
+    r"null|zero|full|u?random|tty|ptmx|pts|mqueue"
+    r"|nvidia.*|dri|kfd|infiniband|knem|xpmem|gdrdrv"
+    r"|davinci.*|devmm_svm|hisi_hdc|accel.*|habanalabs.*|hl_.*"
+)
+"""Terminals, chance, and what computes; not disks, memory or input."""
+
+_HOST_KEY = re.compile(r"/etc/ssh/ssh_host_.*_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """`hidden` are directories out of reach, beside what of homes and system is; `readable`
+    and `writable` are within it, also below hidden ones. `private` = /tmp and /dev/shm are the
+    task's own.
+    """
+
+    hidden: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    private: bool = False
+
+
+def own_home() -> str:
+    """The home of the server's user; empty where there is none of one's own."""
+    with suppress(RuntimeError, OSError):
+        home = str(Path.home().resolve())
+        return "" if home == "/" else home
+    return ""
+
+
+def hidden_homes(own: str) -> tuple[str, ...]:
+    """What of the machine's homes is out of reach: other people's, and in one's own all that has a
+    dot before its name, which is where keys, passwords, settings and caches are.
+    """
+    found = ["/root"]
+    with suppress(OSError), os.scandir("/home") as entries:
+        found += [entry.path for entry in entries]
+    if own:
+        with suppress(OSError), os.scandir(own) as entries:
+            found += [entry.path for entry in entries if entry.name.startswith(".")]
+    return tuple(path for path in dict.fromkeys(found) if path != own)
+
+
+def rules(reach: Reach) -> Iterator[tuple[str, int]]:
+    """The rules that allow what is within reach."""
+    own = own_home()
+    hidden = (*reach.hidden, *hidden_homes(own), *SECRETS)
+    # A home is never open as a whole: what appears in it later may be a secret.
+    for path in _open_below("/", (*hidden, *APART), own):
+        yield path, READ
+    if own.startswith(tuple(f"{place}/" for place in APART)):
+        yield from ((path, READ) for path in _open_below(own, hidden, own))
+    for path in ("/proc", "/sys", *_below("/var", PARTS_OF_VAR), *_below("/run", PARTS_OF_RUN)):
+        yield path, READ
+    yield "/dev", LIST
+    yield from ((path, DEVICE) for path in _devices())
+    shared = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue")  # noqa: S108 -- named, not made
+    for place in shared:
+        if reach.private or not _covers(place, reach.hidden):
+            yield place, WRITE
+    if reach.private:
+        # What is hidden is not even there, so its names cannot be seen either.
+        yield "/", LIST
+    for path in reach.readable:
+        yield path, READ
+    for path in reach.writable:
+        yield path, WRITE
+
+
+def _open_below(directory: str, hidden: Sequence[str], own: str) -> Iterator[str]:
+    """What lies below a directory and is not hidden, as few paths as will do. Links are left out:
+    rules are for what they lead to.
+    """
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            path = entry.path
+            if path in hidden or entry.is_symlink() or _HOST_KEY.fullmatch(path):
+                continue
+            if path in ("/etc/ssh", own) or _covers(path, hidden):
+                yield from _open_below(path, hidden, own)
+            else:
+                yield path
+
+
+def _covers(directory: str, paths: Sequence[str]) -> bool:
+    return any(path.startswith(f"{directory}/") or path == directory for path in paths)
+
+
+def _below(directory: str, names: Sequence[str]) -> list[str]:
+    return [f"{directory}/{name}" for name in names]
+
+
+def _devices() -> Iterator[str]:
+    with suppress(OSError), os.scandir("/dev") as entries:
+        for entry in entries:
+            if DEVICES.fullmatch(entry.name) and not entry.is_symlink():
+                yield entry.path

@@ -1,0 +1,251 @@
+"""What a program of the process engine cannot do, tried by one that tries; and that it could do all
+of it if nothing kept it from it, for otherwise these tests would prove nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from danlu.node import landlock
+from danlu.ports.task_directory import Isolation
+from tests.contract.engines import ProcessHouse, finish, new_ref, said, whole_log
+from tests.contract.escapes import TEXT
+from tests.contract.tasks import planned, start
+from tests.services import require
+
+SECRET = """
+    import os, time
+    with open(os.environ["MA_CACHE_DIR"] + "/secret", "w") as file:
+        file.write("secret")
+    print("up", flush=True)
+    time.sleep(120)
+"""
+VICTIM = """
+import ctypes, time
+data = ctypes.create_string_buffer(b"secret")
+print(ctypes.addressof(data), flush=True)
+time.sleep(300)
+"""
+
+
+@dataclass
+class Scene:
+    """What must not be reached, and an engine whose tasks try to."""
+
+    house: ProcessHouse
+    aim: dict[str, object]
+
+    def escape(self) -> dict[str, str]:
+        """Run the program; what came of each attempt."""
+        ref = new_ref()
+        aim = {**self.aim, "own": str(self.house.directory(ref))}
+        order = planned(self.house, ref, TEXT, environments={"ESCAPE": json.dumps(aim)})
+        self.house.engine.launch([order])
+        finish(self.house, ref)
+        found: dict[str, str] = json.loads(whole_log(self.house, ref))
+        return found
+
+
+@pytest.fixture(params=[True, False], ids=["isolated", "bare"])
+def scene(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Scene]:
+    data, home = tmp_path / "data", tmp_path / "home"
+    for file in (
+        data / "danlu.sqlite",
+        home / ".ssh" / "id_ed25519",
+        home / ".aws" / "credentials",
+        home / ".config" / "tool" / "token",
+        home / ".netrc",
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("secret")
+    monkeypatch.setenv("HOME", str(home))
+    house = ProcessHouse(tmp_path, isolation=Isolation(request.param, hidden=(str(data),)))
+    victim = subprocess.Popen([sys.executable, "-c", VICTIM], stdout=subprocess.PIPE)
+    door = socket.socket(socket.AF_UNIX)
+    name = f"danlu-{secrets.token_hex(8)}"
+    door.bind(f"\0{name}")
+    door.listen()
+    assert victim.stdout is not None
+    other = start(house, SECRET)
+    said(house, other, b"up")
+    freezer = Path("/sys/fs/cgroup/freezer")
+    aim = {
+        "records": str(data / "danlu.sqlite"),
+        "data": str(data),
+        "home": str(home),
+        "other": str(house.directory(other)),
+        "server": os.getpid(),
+        "victim": victim.pid,
+        "address": int(victim.stdout.readline()),
+        "socket": name,
+        "group": str(freezer if freezer.exists() else "/sys/fs/cgroup"),
+        "name": platform.node(),
+    }
+    yield Scene(house, aim)
+    victim.kill()
+    victim.communicate()
+    door.close()
+    house.close()
+    Path("/etc/danlu-escape").unlink(missing_ok=True)
+
+
+def test_nothing_is_reached_that_is_not_the_tasks_own(
+    scene: Scene, request: pytest.FixtureRequest
+) -> None:
+    """(threats: host)"""
+    require(landlock.abi() >= landlock.SCOPES_SINCE, "Landlock with scopes (Linux 6.12)")
+    found = scene.escape()
+    isolated = "isolated" in request.node.callspec.id
+    done = {name for name, came in found.items() if came == "done"}
+    assert done == (set() if isolated else set(found)), found
+
+
+def test_a_program_can_gain_no_rights(house: ProcessHouse) -> None:
+    ref = start(
+        house,
+        """
+        import json, pathlib, resource
+        status = dict(
+            line.split(":", 1)
+            for line in pathlib.Path("/proc/self/status").read_text().splitlines()
+        )
+        print(json.dumps({
+            "no_new_privs": status["NoNewPrivs"].strip(),
+            "held": int(status["CapEff"], 16) | int(status["CapBnd"], 16),
+            "core": resource.getrlimit(resource.RLIMIT_CORE),
+            "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        }))
+        """,
+    )
+    finish(house, ref)
+    told = json.loads(whole_log(house, ref))
+    assert told["no_new_privs"] == "1"
+    for dangerous in (2, 16, 17, 18, 19, 21, 22, 25, 27):  # DAC_READ_SEARCH, SYS_*, MKNOD
+        assert not told["held"] & 1 << dangerous
+    assert told["core"] == [0, 0]
+    assert told["files"] > 1024
+
+
+EVERYDAY = """
+    import ctypes, hashlib, json, multiprocessing, os, pathlib, socket, sqlite3, ssl, subprocess
+    import sys, tempfile
+
+    for place in ("HOME", "MA_CACHE_DIR", "MA_JOB_DIR", "TMPDIR", "MA_LOG_DIR"):
+        file = pathlib.Path(os.environ[place], "file")
+        file.write_text("mine")
+        file.rename(file.with_name("renamed"))
+    with tempfile.TemporaryDirectory() as name:
+        pathlib.Path(name, "link").symlink_to("/etc/hosts")
+        assert pathlib.Path(name, "link").read_text()
+        database = sqlite3.connect(name + "/x.sqlite")
+        database.execute("create table t (x)")
+        database.close()
+    with multiprocessing.Pool(2) as pool:
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+    lock = multiprocessing.Lock()          # shared memory
+    with open("/dev/shm/danlu-everyday-%d" % os.getpid(), "wb") as shared:
+        shared.write(b"x")
+    os.unlink(shared.name)
+    assert len(os.urandom(8)) == 8
+    assert open("/dev/urandom", "rb").read(4)
+    open("/dev/null", "w").write("x")
+    said = subprocess.run(["/bin/bash", "-c", "echo hi | cat"], capture_output=True).stdout
+    assert said == b"hi\\n"
+    for file in ("/proc/cpuinfo", "/proc/self/maps"):
+        assert pathlib.Path(file).read_text()
+    assert os.path.exists("/sys/devices/system/cpu")
+    assert os.listdir("/usr/lib")
+    assert socket.gethostbyname("localhost")
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        socket.create_connection(server.getsockname()).close()
+    child = os.fork()
+    if child == 0:
+        os.execv(sys.executable, [sys.executable, "-c", "import json"])
+    os.kill(child, 0)
+    assert os.wait()[1] == 0
+    print("everything works", flush=True)
+"""
+
+
+def test_what_programs_do_every_day_still_works(house: ProcessHouse) -> None:
+    ref = start(house, EVERYDAY)
+    seen = finish(house, ref)
+    assert whole_log(house, ref) == b"everything works\n"
+    assert seen.exit is not None
+    assert seen.exit.exit_code == 0
+
+
+def test_an_input_of_this_machine_is_reached_where_it_lies(
+    house: ProcessHouse, tmp_path: Path
+) -> None:
+    from danlu.model.job import Access, Input
+    from danlu.model.url import LocalUrl
+
+    data = tmp_path / "set"
+    data.mkdir()
+    (data / "a.txt").write_text("sample")
+    ref = start(
+        house,
+        """
+        import os, pathlib
+        place = pathlib.Path(os.environ["data"])
+        print((place / "a.txt").read_text())
+        (place / "cache").write_text("x")
+        """,
+        inputs=(Input("data", LocalUrl(str(data)), access=Access.ENV),),
+    )
+    finish(house, ref)
+    assert whole_log(house, ref) == b"sample\n"
+    assert (data / "cache").exists()
+
+
+def test_more_can_be_opened_to_every_task(tmp_path: Path) -> None:
+    hidden = tmp_path / "secret"
+    for name in ("read", "write"):
+        (hidden / name).mkdir(parents=True)
+        (hidden / name / "x").write_text("shared")
+    (hidden / "x").write_text("no")
+    house = ProcessHouse(
+        tmp_path,
+        isolation=Isolation(
+            hidden=(str(hidden),),
+            readable=(str(hidden / "read"),),
+            writable=(str(hidden / "write"),),
+        ),
+    )
+    try:
+        ref = start(
+            house,
+            """
+            import os, pathlib
+            root = pathlib.Path(os.environ["ROOT"])
+            print((root / "read" / "x").read_text(), (root / "write" / "x").read_text())
+            (root / "write" / "y").write_text("y")
+            for attempt in ((root / "x").read_text, (root / "read" / "y").touch):
+                try:
+                    attempt()
+                    print("done")
+                except OSError:
+                    print("refused")
+            """,
+            environments={"ROOT": str(hidden)},
+        )
+        finish(house, ref)
+        assert whole_log(house, ref).decode().split() == ["shared", "shared", "refused", "refused"]
+    finally:
+        house.close()
