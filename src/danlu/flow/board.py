@@ -225,21 +225,23 @@ class Board:
                 for job_id, entry in self._by_state[state].items()
             }
 
-    def send(self, move: Move) -> None:
-        """Queue a move and show it. `settle` makes sure of it."""
+    def send(self, move: Move) -> Future[State | None] | None:
+        """Queue a move and show it; None where it does not apply. `settle` makes sure of it."""
         with self._lock:
             entry = self._entries.get(move.key.job_id)
             if entry is None or entry.key != move.key:
-                return
+                return None
             reached = after(entry.attempt.state, move.event)
             if reached is None:
-                return
+                return None
             begins = move.again is not None and reached in FINAL
             expected = State.QUEUED if begins else reached
-            self._sent(entry.job, self._records.move(move), expected)
+            future = self._records.move(move)
+            self._sent(entry.job, future, expected)
             self._show(entry, move, reached)
             if move.again is not None and begins:
                 self._begin(Entry(entry.job, move.again.attempt, ()))
+            return future
 
     def end(self, move: Move) -> None:
         """Put a move aside that ends an attempt: `retry` says whether another one follows."""

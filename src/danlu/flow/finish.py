@@ -30,9 +30,19 @@ def finish(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
 def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
     now = platform.clock.now()
     wanted = entry.attempt.reason
-    stopped_by = str(wanted.params.get("user", "")) if wanted else ""
+    preempted = wanted is not None and wanted.code is ReasonCode.PREEMPTED
+    if preempted:
+        # Whoever asked for a stop while the job was losing its place gets it.
+        stopped_by = entry.job.stopped_by
+    else:
+        stopped_by = str(wanted.params.get("user", "")) if wanted else ""
     event, reason = outcome(
-        entry.job, entry.tasks, stopped_by, ended=_ended(looks), storing=_storing(looks)
+        entry.job,
+        entry.tasks,
+        stopped_by,
+        ended=_ended(looks),
+        storing=_storing(looks),
+        preempted=wanted if preempted else None,
     )
     reached = after(State.COLLECTING, event)
     if event is Event.OK:

@@ -56,10 +56,11 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
     for entry in [*stopping, *failed]:
         if board.get(entry.job.id) is not entry:
             continue
+        grace_s = _grace_s(entry)
         for ref in entry.refs:
             if ref.task not in entry.told_to_stop:
                 crash_point("stop.before-order")
-                platform.engine.stop(ref, entry.job.spec.grace_s)
+                platform.engine.stop(ref, grace_s)
                 crash_point("stop.after-order")
         entry.told_to_stop = frozenset(ref.task for ref in entry.refs)
 
@@ -73,6 +74,14 @@ def _begin(platform: Platform, board: Board, entry: Entry) -> None:
         params = {**reason.told(), "grace_s": entry.job.spec.grace_s}
         event = JobEvent(now, "job-stopping", params, Level.WARNING)
     board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
+
+
+def _grace_s(entry: Entry) -> int:
+    """The job's own grace, or the one with which its place is taken away."""
+    reason = entry.attempt.reason
+    if reason is not None and reason.code is ReasonCode.PREEMPTED:
+        return int(reason.params.get("grace_s", entry.job.spec.grace_s))
+    return entry.job.spec.grace_s
 
 
 def _one_failed(entry: Entry, seen: Mapping[Ref, Seen]) -> bool:

@@ -54,6 +54,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "job-ambiguous": BAD_PARAMETER,
         "job-live": BAD_PARAMETER,
         "job-final": BAD_PARAMETER,
+        "job-not-running": BAD_PARAMETER,
         "log-not-ready": LOG_NOT_READY,
         "flavor-unknown": FLAVOR,
         "flavor-does-not-fit": NO_FLAVOR,

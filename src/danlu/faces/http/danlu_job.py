@@ -15,7 +15,9 @@ from danlu.faces.http.reply import Answer, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.flow import explain
+from danlu.flow.preempt import preempt
 from danlu.flow.submit import check
+from danlu.model import limits
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State
 from danlu.model.errors import Invalid, Missing, PlatformError
 from danlu.model.job import Job, JobSpec, JobView
@@ -273,6 +275,39 @@ async def stop_job(server: Server, call: Call) -> Answer:
     await stopped(server, call, job_id)
     view = server.view(call.caller.workspace.id, job_id)
     return json_reply(shown(server, call, view), 202)
+
+
+@routes(
+    "POST",
+    f"{JOB}/preempt",
+    rule=_rule("update", writes=True),
+    about=Describe(
+        "Take a running job's place away; it begins again by its retry policy",
+        {202: schemas.JOB},
+        errors=(400, 404, 409),
+        tag=TAG,
+        parameters=(
+            Parameter(
+                "grace_s",
+                {**WHOLE, "minimum": 0, "maximum": limits.GRACE_S},
+                "seconds between SIGTERM and SIGKILL; the job's own where it is not given",
+            ),
+        ),
+    ),
+)
+async def preempt_job(server: Server, call: Call) -> Answer:
+    """Record that a running job loses its place."""
+    call.no_body()
+    call.only("grace_s")
+    job_id = resolve(server, call)
+    workspace = call.caller.workspace.id
+    grace_s = call.number(
+        "grace_s", server.view(workspace, job_id).job.spec.grace_s, 0, limits.GRACE_S
+    )
+    await server.durable(
+        preempt(server.platform, server.board, call.caller, job_id, grace_s, server.wake)
+    )
+    return json_reply(shown(server, call, server.view(workspace, job_id)), 202)
 
 
 @routes(

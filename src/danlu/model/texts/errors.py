@@ -70,6 +70,10 @@ ERRORS: dict[str, tuple[str, str]] = {
         "job '{job}' has already ended ({state}); there is nothing to stop",
         "作业“{job}”已经结束（{state}），无需停止",
     ),
+    "job-not-running": (
+        "job '{job}' does not run ({state}); only a running job can lose its place",
+        "作业“{job}”不在运行（{state}）；只能收回运行中作业的资源",
+    ),
     "job-ambiguous": (
         "'{job}' fits {count} jobs ({jobs}); give more characters of the id",
         "“{job}”匹配到 {count} 个作业（{jobs}）；请多输入几位 ID",

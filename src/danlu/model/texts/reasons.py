@@ -64,8 +64,8 @@ REASONS: dict[str, tuple[str, str]] = {
         "任务 {task} 运行期间，其所在机器被重启",
     ),
     "preempted": (
-        "task {task} had to give its place to a more urgent job",
-        "任务 {task} 的资源已让给更紧急的作业",
+        "its place was taken away at the request of {user}",
+        "应 {user} 的要求收回了其资源",
     ),
     # why a job waits
     "waiting-retry": (
