@@ -131,4 +131,4 @@ def _arguments(found: Command, words: list[str]) -> Values:
         raise _Unsure
     if argument.choices and any(word not in argument.choices for word in words):
         raise _Unsure
-    return {argument.key: words[0] if argument.most == 1 else tuple(words)}
+    return {argument.key: (words[0] if words else None) if argument.most == 1 else tuple(words)}

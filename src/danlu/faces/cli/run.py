@@ -28,15 +28,7 @@ def run(
     **options: Any,
 ) -> int:
     """Submit what the words, the options and the file say, and stay with it unless told not to."""
-    if file is not None:
-        body, work = _of_file(session, file, words, options)
-    else:
-        body, work = {}, _of_words(session, words, options)
-    _apply(body, work, options)
-    home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
-    _channels(session, body, home, options)
-    if work.code:
-        _send_code(session, work, body)
+    body = create_body(session, file, words, options)
     if dry_run:
         from danlu.faces.cli.plan import show_plan
 
@@ -53,6 +45,27 @@ def run(
         session.put(job["id"])
         session.say("detached-next", id=job["id"][: view.ID_CHARS])
     return 0
+
+
+def create_body(
+    session: Session, file: str | None, words: tuple[str, ...], options: dict[str, Any]
+) -> dict[str, Any]:
+    """What `danlu run` sends for a file or for words, the code uploaded."""
+    if file is not None:
+        body, work = _of_file(session, file, words, options)
+    else:
+        body, work = {}, _of_words(session, words, options)
+    _apply(body, work, options)
+    home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
+    _channels(session, body, home, options)
+    if work.code:
+        _send_code(session, work, body)
+    return body
+
+
+def submit(session: Session, body: dict[str, Any]) -> Any:
+    """Submit a create body once, however often it is sent; the job."""
+    return _submit(session, body)[0]
 
 
 def _of_words(session: Session, words: tuple[str, ...], options: dict[str, Any]) -> Work:

@@ -186,6 +186,18 @@ COMMANDS: tuple[Command, ...] = (
         (Option("stop", "--stop", kind=FLAG), Option("yes", "-y", "--yes", kind=FLAG)),
         (JOBS,),
     ),
+    Command(
+        "jobs",
+        "drill",
+        f"{_HOME}.drill:drill",
+        (
+            Option("file", "-f", "--file", metavar="FILE"),
+            Option("kills", "--kills", kind=NUMBER, metavar="N", bounds=(1, 50)),
+            Option("seed", "--seed", kind=NUMBER, metavar="N"),
+            Option("flavor", "--flavor", metavar="ID"),
+        ),
+        (Argument("job", "JOB", least=0, completes="jobs"),),
+    ),
     Command("jobs", "flavors", f"{_HOME}.flavors:flavors"),
     Command(
         "server",

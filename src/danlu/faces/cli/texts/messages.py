@@ -186,6 +186,72 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name}（{id}）已停止，用时 {took}",
     ),
     "ended-lost": ("{name} ({id}) was lost after {took}", "{name}（{id}）已丢失，用时 {took}"),
+    # drills
+    "drill-what": (
+        "name a job (danlu drill JOB) or a job file (danlu drill -f FILE), and not both",
+        "请指定作业（danlu drill JOB）或作业文件（danlu drill -f FILE），二者择一",
+    ),
+    "drill-no-output": (
+        (
+            "the job has no output, so nothing of it outlives a kill; give it one (--output) and"
+            " write checkpoints there"
+        ),
+        "作业没有输出，被杀死后什么也留不下；请为它指定输出（--output）并把检查点写入其中",
+    ),
+    "drill-no-flavor": (
+        "no flavor fits this machine; danlu flavors lists them, --flavor chooses one",
+        "没有适合本机的规格；danlu flavors 可列出规格，--flavor 可指定规格",
+    ),
+    "drill-fails-anyway": (
+        "the job fails in peace too ({id}): {why}; a drill needs a job that succeeds",
+        "作业在不受干扰时也失败（{id}）：{why}；演练需要能成功的作业",
+    ),
+    "drill-begins": (
+        "{kills} kill(s) at moments of seed {seed}; outputs go to places of their own",
+        "将按种子 {seed} 选定的时刻杀死 {kills} 次；输出写入单独的位置",
+    ),
+    "drill-reference": ("first a run in peace: {id}", "先不受干扰地运行一次：{id}"),
+    "drill-killed": (
+        "kill {number} of {of}, at {share} of the work",
+        "第 {number}/{of} 次杀死，完成 {share} 时",
+    ),
+    "drill-resumed": (
+        "it resumes: after each of {kills} kill(s) the job went on ({id})",
+        "可以续训：{kills} 次被杀死后，作业都从断点继续（{id}）",
+    ),
+    "drill-anew": (
+        (
+            "it does not resume: after a kill the job began anew ({id}); write checkpoints to an output"
+            " and load the latest one at the start"
+        ),
+        "不能续训：被杀死后作业从头开始（{id}）；请把检查点写入输出，并在启动时加载最新的检查点",
+    ),
+    "drill-untold": (
+        "whether it resumes is not told: print step=N or epoch=N as the work goes on ({id})",
+        "无法判断能否续训：请在训练过程中打印 step=N 或 epoch=N（{id}）",
+    ),
+    "drill-failed": (
+        "the job did not survive {kills} kill(s) ({id}): {why}",
+        "作业没能挺过 {kills} 次杀死（{id}）：{why}",
+    ),
+    "drill-too-short": (
+        "the job ended before it could be killed {wanted} times, only {kills}; let it run longer ({id})",
+        "作业在被杀死 {wanted} 次之前已结束，只杀死了 {kills} 次；请让它运行更久（{id}）",
+    ),
+    "drill-steps": ("steps repeated: {repeated} of {steps}", "重复的步数：{repeated} / {steps}"),
+    "drill-time": (
+        "time lost: {lost} s; in peace it takes {whole} s",
+        "损失的时间：{lost} 秒；不受干扰时需 {whole} 秒",
+    ),
+    "drill-found": ("files found by later attempts: {found}", "后续尝试找到的文件：{found}"),
+    "drill-no-loss": (
+        "no loss to compare: print loss=… beside the step",
+        "没有可比较的损失：请与步数一起打印 loss=…",
+    ),
+    "drill-loss": (
+        "loss compared at {compared} step(s): at most {gap} apart, {share} of its range",
+        "在 {compared} 步上比较了损失：最多相差 {gap}，占其范围的 {share}",
+    ),
     "stopping": (
         "{name} ({id}) will stop; it is {state} now",
         "{name}（{id}）将停止；目前：{state}",

@@ -180,6 +180,20 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "events": ("Show what happened to a job.", "显示作业的事件。"),
     "events.count": ("Only the last N events.", "仅显示最后 N 条。"),
     "why": ("Say why a job waits, or how it ended.", "说明作业为何等待或如何结束。"),
+    "drill": (
+        "Kill a job at random points and say whether it resumes.",
+        "在随机时刻杀死作业，并报告它能否真正续训。",
+    ),
+    "drill.file": (
+        "A job file instead of an existing job.",
+        "用作业文件代替已有作业。",
+    ),
+    "drill.kills": ("How many times to kill it (default 3).", "杀死的次数（默认 3）。"),
+    "drill.seed": ("Choose the same moments as an earlier drill.", "选用与先前演练相同的时刻。"),
+    "drill.flavor": (
+        "The flavor to run on (default: the smallest, with GPUs if the job's has them).",
+        "运行所用规格（默认最小规格；若原作业使用 GPU 则选带 GPU 的最小规格）。",
+    ),
     "stop": (
         "Stop jobs: SIGTERM, time to save, SIGKILL.",
         "停止作业：SIGTERM，留出保存时间，再 SIGKILL。",
