@@ -16,7 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from danlu.images.matrix import Matrix, Release
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
@@ -147,8 +150,61 @@ def points(_language: str) -> str:
     )
 
 
+def fits(language: str) -> str:
+    """For every series of torch and every GPU the builds that run, with their oldest drivers."""
+    from danlu.images import matrix
+    from danlu.model.image import CHANNELS, PYPI
+
+    names = ("from PyPI alone", "仅用 PyPI"), ("with the index", "加上官方索引")
+    found = matrix.packaged()
+    parts = []
+    for (english, chinese), channels in zip(names, ((PYPI,), CHANNELS), strict=True):
+        title = chinese if language == "zh" else english
+        rows = (fitting(release.torch, channels) for release in newest(found))
+        head = ["torch", *(f"{gpu.gpu} ({gpu.sm})" for gpu in found.gpus)]
+        parts.append(f"**{title}**\n\n{table(head, rows)}")
+    return "\n".join(parts)
+
+
+def newest(found: Matrix) -> list[Release]:
+    """The newest release of every series, the newest series first."""
+    by_series = {release.torch.rpartition(".")[0]: release for release in found.releases}
+    return list(by_series.values())[::-1]
+
+
+@cache
+def fitting(torch: str, channels: tuple[str, ...]) -> list[str]:
+    """A row: what is chosen for each GPU, from the newest driver down to the oldest."""
+    from danlu.images import matrix, resolve
+    from danlu.images.versions import cuda_version, numbers
+    from danlu.model.image import PYPI, Ask
+
+    found = matrix.packaged()
+    builds = [build for release, build in found.candidates("x86_64") if release.torch == torch]
+    floors = [
+        found.drivers[cuda]
+        for build in builds
+        if build.channel in channels and (cuda := cuda_version(build.tag))
+    ]
+    drivers = {row.min_compat for row in floors}
+    if len(floors) > 1:  # of several builds the driver says which is the best
+        drivers |= {row.toolkit_driver for row in floors}
+    cells = [torch]
+    for gpu in found.gpus:
+        parts: dict[str, str] = {}
+        for driver in sorted(drivers, key=numbers):
+            wanted = Ask(torch, "", (gpu.gpu,), driver, channels=channels)
+            choice = resolve.ask(found, wanted).choice
+            if choice is not None:
+                mark = "" if choice.channel == PYPI else "*"
+                parts.setdefault(f"{choice.cuda}{mark}", driver)
+        cells.append(", ".join(f"{tag} ≥ {parts[tag]}" for tag in reversed(parts)) or "–")
+    return cells
+
+
 BLOCKS: dict[str, Callable[[str], str]] = {
-    block.__name__: block for block in (states, settings, commands, routes, errors, reasons, points)
+    block.__name__: block
+    for block in (states, settings, commands, routes, errors, reasons, points, fits)
 }
 
 

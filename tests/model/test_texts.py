@@ -13,6 +13,7 @@ from danlu.model.reason import BLAME, ReasonCode
 from danlu.model.texts import MAX_VALUE_CHARS, TEXTS, text
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
+from danlu.model.texts.images import IMAGES
 from danlu.model.texts.phrases import PARTS, PHRASES
 from danlu.model.texts.reasons import REASONS
 
@@ -33,7 +34,7 @@ def test_both_languages_take_the_same_values(key: str) -> None:
 
 
 def test_no_key_stands_in_two_tables() -> None:
-    assert len(TEXTS) == len(ERRORS) + len(REASONS) + len(EVENTS)
+    assert len(TEXTS) == len(ERRORS) + len(REASONS) + len(EVENTS) + len(IMAGES)
 
 
 def test_every_reason_has_a_text_and_a_blame() -> None:

@@ -28,8 +28,14 @@ PHRASES: dict[str, str] = {
     "a .py file (use algorithm.command for anything else)": (
         ".py 文件（其他程序请使用 algorithm.command）"
     ),
+    "a Python version such as 3.11, or 3.13t for a free-threaded one": (
+        "形如 3.11 的 Python 版本，自由线程版写作 3.13t"
+    ),
     "a URL such as postgresql://user@host:5432/danlu": "形如 postgresql://user@host:5432/danlu 的 URL",
     "a boolean": "布尔值",
+    "a driver's version such as 535.104.05, as nvidia-smi shows it": (
+        "nvidia-smi 所显示的驱动版本，如 535.104.05"
+    ),
     "a list": "列表",
     "a name that does not begin with MA_ or DANLU_, which the platform sets": (
         "不以 MA_ 或 DANLU_ 开头的名称（由平台设置）"
@@ -39,11 +45,14 @@ PHRASES: dict[str, str] = {
     "a string": "字符串",
     "a string without one": "不含该字符的字符串",
     "a table with cpus and memory_gib": "含 cpus 和 memory_gib 的表",
+    "a tag such as cu128, or cpu": "cu128 这样的标签，或 cpu",
     "a text": "文本",
     "a text within one line": "单行之内的文本",
     "FIRST:LAST such as 100:199, 100: or :99, and not together with last": (
         "FIRST:LAST，如 100:199、100: 或 :99，且不与 last 同用"
     ),
+    "a version of the C library such as 2.28": "C 库的版本，如 2.28",
+    "a version of torch such as 2.8.0, or a series such as 2.8": "torch 的版本，如 2.8.0，或系列，如 2.8",
     "a whole number": "整数",
     "a whole number from {} to {}": "{} 至 {} 之间的整数",
     "an absolute path below {} or {}, without '..'": "{} 或 {} 之下的绝对路径，不含“..”",
@@ -55,6 +64,7 @@ PHRASES: dict[str, str] = {
     "no node is up": "没有在线节点",
     "one of {}": "{} 之一",
     'tables of the settings file: [flavors."id"]': '设置文件中的表：[flavors."id"]',
+    "pypi or index": "pypi 或 index",
     "the digest of what was sent, which is {}": "所发送内容的摘要，即 {}",
     "the largest node has {}": "最大的节点有 {}",
     "true or false": "true 或 false",

@@ -1,0 +1,1 @@
+"""The pinned environment: which builds of PyTorch run where, and what an image consists of."""
