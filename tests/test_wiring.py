@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from danlu.faces.http.serve import serve
 from danlu.model.errors import Invalid, Unavailable
 from danlu.ports.records import Records
 from danlu.settings import Settings
+from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
 from danlu.wiring import PASSWORD_FILE, first_admin, open_platform
 
@@ -114,3 +116,20 @@ def test_a_server_whose_disk_forgets_says_so_and_ends_with_an_error(
 
     assert ended.value.key == "database-failed"
     assert ended.value.exit != 0
+
+
+def test_a_start_sweeps_what_uploads_have_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(fault 37)"""
+    store = FolderStore(str(tmp_path / "objects"), leftover_age_s=0)
+    store.create_bucket("other")
+    bucket = tmp_path / "objects" / "other"
+    for place in ("incoming", "blobs/a"):
+        (bucket / place / ("a" * 32)).write_bytes(b"half an upload")
+    made = partial(FolderStore, leftover_age_s=0)
+    monkeypatch.setattr("danlu.stores.folder.FolderStore", made)
+    loaded = settings.load(tmp_path, {"engine": "memory"}, {}).settings
+    open_platform(loaded).close()
+    assert not list(bucket.glob("incoming/*"))
+    assert not list(bucket.glob("blobs/*/*"))

@@ -141,6 +141,12 @@ class Settings:
         "因平台原因（代理进程被杀、机器重启等）连续中断时，作业最多自动重试的次数；不计入作业自身的重试"
         "次数",
     )
+    store_patience_s: int = _setting(
+        600,
+        "how many seconds a job whose program has ended waits for a store that does not answer;"
+        " then it fails, and its outputs stay on disk",
+        "程序结束后，存储无应答时作业最多等待的秒数；超时则作业失败，输出保留在磁盘上",
+    )
     log_level: str = _setting(
         "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
     )
@@ -272,6 +278,7 @@ def _integer(key: str, value: Any, source: str) -> int:
         "port": (0, 65_535),
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
+        "store_patience_s": (0, 7 * 24 * 3600),
         "platform_retries": (0, 100),
         "reserve_mib": (0, 1 << 20),
     }

@@ -176,6 +176,7 @@ def open_platform(settings: Settings, api: str = "") -> Running:
 
 def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.ExitStack) -> Running:
     from danlu.stores.folder import FolderStore
+    from danlu.stores.shelf import FolderShelf
     from danlu.stores.sql import open_records
 
     data = settings.data
@@ -195,6 +196,8 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     )
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
+    # What uploads left that a crash cut off. Before there are other processes of ours.
+    objects.sweep()
     workspace, admin = first_admin(records, settings)
     engine: Engine = registry.engine_builder(settings.engine)(settings, objects)
     catalog = Catalog(
@@ -203,7 +206,9 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         configured=settings.flavors,
         default=settings.default_flavor,
     )
-    platform = Platform(records, objects, engine, catalog, clock, dice, limits, api)
+    platform = Platform(
+        records, objects, engine, catalog, clock, dice, limits, folder=FolderShelf, api=api
+    )
     board = Board(records)
     loop = Loop(platform, board)
     return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
@@ -350,6 +355,7 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
         settings.data / "engine",
         lambda plan: environment_of(settings, plan.engine),
         {"kind": "folder", "root": str(settings.data / OBJECTS)},
+        store_patience_s=settings.store_patience_s,
         isolation=Isolation(
             settings.isolation != "off",
             (str(settings.data),),

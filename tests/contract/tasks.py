@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from danlu.model.job import Access, Output
+from danlu.model.manifest import hidden
 from danlu.model.script import TaskPlan
 from danlu.model.url import ObjectUrl
 from danlu.node import identity, tree
@@ -141,4 +142,5 @@ def stored(gate: Gate, name: str = "model") -> Mapping[str, bytes]:
     return {
         info.key.removeprefix(prefix): b"".join(gate.store.read("danlu", info.key))
         for info in gate.store.walk("danlu", prefix)
+        if not hidden(info.key.removeprefix(prefix))
     }

@@ -121,6 +121,46 @@ def test_outputs_that_cannot_be_stored_stay_where_they_are(gate: Gate, gated: Pr
     assert keys(seen).count("output-retry") == 2
 
 
+def test_a_store_that_comes_back_gets_the_outputs_and_the_job_succeeds(
+    gate: Gate, tmp_path: Path
+) -> None:
+    """(fault 34)"""
+    gate.open()
+    gate.broken.touch()
+    gated = ProcessHouse(tmp_path, **gate.options, store_patience_s=HANG_S)
+    try:
+        ref = start(gated, WRITES, outputs=(output(),))
+        until(gated, ref, lambda seen: keys(seen).count("output-retry") >= 3)
+        assert see(gated, ref).phase is Phase.COLLECTING
+        assert stored(gate) == {}
+        gate.broken.unlink()
+        seen = finish(gated, ref)
+        assert (seen.problem, seen.exit and seen.exit.exit_code) == (None, 0)
+        assert stored(gate) == {f"{n}.bin": bytes([n]) * 1000 for n in range(20)}
+    finally:
+        gated.close()
+
+
+def test_a_place_that_cannot_be_written_to_is_not_waited_for(tmp_path: Path) -> None:
+    """What will not go away by itself fails after three tries, and says where the data is."""
+    house = ProcessHouse(tmp_path, store_patience_s=HANG_S)
+    try:
+        kept = tmp_path / "kept"
+        text = f"""
+            import os, pathlib
+            pathlib.Path(os.environ["model"], "a").write_bytes(b"1")
+            os.rmdir({str(kept)!r})
+            pathlib.Path({str(kept)!r}).write_text("in the way")
+        """
+        local = Output("model", LocalUrl(str(kept)), access=Access.ENV)
+        seen = finish(house, start(house, text, outputs=(local,)))
+        assert seen.problem is ReasonCode.OUTPUT_FAILED
+        assert keys(seen).count("output-retry") == 2
+        assert Path(str(seen.detail["path"]), "a").read_bytes() == b"1"
+    finally:
+        house.close()
+
+
 def test_outputs_are_stored_while_the_program_runs(gate: Gate, gated: ProcessHouse) -> None:
     gate.open()
     text = WRITES + "    time.sleep(60)\n"
@@ -162,5 +202,6 @@ def test_an_output_of_this_machine_is_a_plain_directory(house: ProcessHouse) -> 
     local = Output("model", LocalUrl(str(kept)), access=Access.ENV)
     ref = start(house, WRITES, outputs=(local,))
     assert finish(house, ref).problem is None
-    assert {path.name for path in kept.iterdir()} == {f"{n}.bin" for n in range(20)}
+    names = {path.name for path in kept.iterdir()}
+    assert names == {".danlu", *(f"{n}.bin" for n in range(20))}
     wait(lambda: not list(house.directory(ref).glob("work*")))

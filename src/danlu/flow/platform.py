@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from danlu.flow.catalog import Catalog
+from danlu.model.errors import Missing
 from danlu.ports.engine import Engine
-from danlu.ports.objects import ObjectStore
+from danlu.ports.objects import ObjectStore, Shelf
 from danlu.ports.records import Records
 from danlu.ports.world import Clock, Dice
 
@@ -26,6 +28,11 @@ class Limits:
     """Where code and unnamed outputs go."""
 
 
+def no_folder(path: str) -> Shelf:
+    """For a platform that does not read directories of its machine."""
+    raise Missing("path-missing", field="output", value=path)
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The parts that every verb may use."""
@@ -37,5 +44,7 @@ class Platform:
     clock: Clock
     dice: Dice
     limits: Limits = Limits()
+    folder: Callable[[str], Shelf] = no_folder
+    """Opens a directory of this machine."""
     api: str = ""
     """This server's own address, for jobs that want to call it."""

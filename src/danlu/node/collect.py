@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import secrets
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from danlu.model.errors import PlatformError
 from danlu.model.event import Level
+from danlu.model.manifest import Owner
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import TaskPlan, world
 from danlu.model.url import Url, parse
 from danlu.node import full, places
+from danlu.node.commit import Superseded
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.log_files import LogFiles, LogStream
 from danlu.node.stage import in_words
@@ -26,14 +32,34 @@ from danlu.ports.task_directory import AgentPlan, DoneFile
 
 TRIES = 3
 WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+AWAY = frozenset(
+    {
+        0,  # our own: something did not arrive
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.EIO,
+        errno.ENETUNREACH,
+        errno.ENOTCONN,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+    }
+)
+"""What file systems of other machines say while those do not answer."""
 
 
 def output_syncs(directory: TaskDirectory, plan: AgentPlan) -> list[OutputSync]:
     """The outputs of a task that has been staged. Raises one of PROBLEMS."""
     stored = Stored(directory)
-    roots = world(plan.plan, plan.layout).outputs
+    task = plan.plan
+    roots = world(task, plan.layout).outputs
+    owner = Owner(task.job_id, task.attempt, task.task_name, task.token)
     return [
-        OutputSync(index, output, Path(root), open_target(output.url, plan.objects), stored)
+        OutputSync(index, output, Path(root), open_target(output.url, plan.objects), stored, owner)
         for index, (output, root) in enumerate(zip(plan.plan.outputs, roots, strict=True))
         if Path(root).is_dir()
     ]
@@ -97,7 +123,8 @@ class Collector:
         return problem
 
     def _store(self, sync: OutputSync) -> None:
-        found = sync.store_all()
+        ended = self._directory.read(files.EXIT) or {}
+        found = sync.store_all(int(ended.get("exit_code", 0)))
         if found.skipped:
             self._directory.note(
                 "output-skipped",
@@ -128,7 +155,7 @@ class Collector:
         kept = LogFiles(self._directory.path)
         # Copied and not linked: the task's own log stays as it is whatever happens to the copy.
         if kept.end() == log.stat().st_size:
-            stored = target.put(log, name, last=False)[0]
+            stored = target.put(log, name, last=False).state[0]
         else:
             stored = target.put_stream(cast("BinaryIO", LogStream(kept)), name)
         if target.settle({name: stored}):
@@ -136,18 +163,34 @@ class Collector:
         self._directory.note("log-stored", url=f"{str(url).rstrip('/')}/{name}")
 
     def _try(self, name: str, step: Callable[[], None]) -> str:
-        """Do `step`, three times if need be; what went wrong at last, or nothing."""
-        for left in range(TRIES - 1, -1, -1):
+        """Do `step`, again and again if need be; what went wrong at last, or nothing. A store that
+        is away for the moment is waited for as long as the plan says.
+        """
+        waited = 0.0
+        for count in itertools.count(1):
             try:
                 step()
             except PROBLEMS as error:
                 said = in_words(error)
-                if not left:
+                wait_s = min(LONGEST_WAIT_S, WAIT_S * 2 ** (count - 1))
+                patience_s = self._plan.store_patience_s if passing(error) else 0
+                if isinstance(error, Superseded) or (
+                    count >= TRIES and waited + wait_s > patience_s
+                ):
                     if full.is_cause(error):
                         self._cause = ReasonCode.OUT_OF_DISK
                     return said
                 self._directory.note("output-retry", Level.WARNING, name=name, detail=said)
-                self._sleep(WAIT_S * 2 ** (TRIES - 1 - left))
+                # Not all at once: many tasks may wait for one store.
+                self._sleep(wait_s * secrets.SystemRandom().uniform(0.5, 1))
+                waited += wait_s
             else:
-                return ""
+                break
         return ""
+
+
+def passing(error: Exception) -> bool:
+    """Whether an error may go away by itself: a store or a network that does not answer now."""
+    if isinstance(error, PlatformError):
+        return error.retry
+    return isinstance(error, OSError) and error.errno in AWAY

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from danlu.model.errors import EngineError, Missing
+from danlu.model.manifest import hidden
 from danlu.node.parallel import each
 from danlu.ports.objects import ObjectInfo, ObjectStore
 
@@ -60,7 +61,11 @@ def survey(store: ObjectStore, bucket: str, prefix: str, check: Check, since: in
     """
 
     def fresh() -> Iterator[ObjectInfo]:
-        return (info for info in store.walk(bucket, prefix) if info.modified_at >= since)
+        return (
+            info
+            for info in store.walk(bucket, prefix)
+            if info.modified_at >= since and not hidden(info.key[len(prefix) :])
+        )
 
     kept: list[ObjectInfo] = []
     files = size = 0
@@ -209,6 +214,8 @@ def _plain_files(root: Path) -> Iterator[str]:
         with os.scandir(root / below) as entries:
             for entry in entries:
                 name = f"{below}{entry.name}"
+                if hidden(name):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")
                 elif entry.is_file(follow_symlinks=False):

@@ -26,17 +26,27 @@ class Stored:
     def __init__(self, directory: TaskDirectory) -> None:
         self._directory = directory
         self._states: dict[tuple[int, str], State] = {}
-        for output, name, state in _read(directory.file(files.STORED)):
-            self._states[output, name] = state
+        self._digests: dict[tuple[int, str], str] = {}
+        for output, name, state, sha256 in _read(directory.file(files.STORED)):
+            self._keep(output, name, state, sha256)
 
     def state(self, output: int, name: str) -> State | None:
         """The state in which a file of an output was stored, or None if it was not."""
         return self._states.get((output, name))
 
-    def note(self, output: int, name: str, state: State) -> None:
+    def sha256(self, output: int, name: str) -> str:
+        """The digest of a stored file, or nothing where it is not known."""
+        return self._digests.get((output, name), "")
+
+    def note(self, output: int, name: str, state: State, sha256: str = "") -> None:
         """A file is stored in this state."""
+        self._keep(output, name, state, sha256)
+        line = {"output": output, "name": name, "state": state, "sha256": sha256}
+        self._directory.append(files.STORED, line)
+
+    def _keep(self, output: int, name: str, state: State, sha256: str) -> None:
         self._states[output, name] = state
-        self._directory.append(files.STORED, {"output": output, "name": name, "state": state})
+        self._digests[output, name] = sha256
 
     def everything(self, output: int, root: Path) -> None:
         """All that lies below `root` came from where it would be stored."""
@@ -49,7 +59,7 @@ class Stored:
         self._states.pop((output, name), None)
 
 
-def _read(path: str) -> Iterator[tuple[int, str, State]]:
+def _read(path: str) -> Iterator[tuple[int, str, State, str]]:
     try:
         stream = Path(path).open("rb")  # noqa: SIM115 -- closed below
     except OSError:
@@ -59,4 +69,6 @@ def _read(path: str) -> Iterator[tuple[int, str, State]]:
             with suppress(ValueError, TypeError, KeyError):
                 entry = json.loads(line)
                 size, modified, changed, inode = entry["state"]
-                yield int(entry["output"]), str(entry["name"]), (size, modified, changed, inode)
+                state = (size, modified, changed, inode)
+                sha256 = str(entry.get("sha256", ""))
+                yield int(entry["output"]), str(entry["name"]), state, sha256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,14 @@ from stat import S_ISDIR, S_ISREG
 
 from danlu.model.errors import PlatformError
 from danlu.model.job import Output
+from danlu.model.manifest import File, Owner, hidden
+from danlu.node.commit import Commit, Superseded
 from danlu.node.parallel import each
 from danlu.node.stored import State, Stored, state_of
-from danlu.node.target import Target, Unsteady
+from danlu.node.target import Target, Unsteady, digest
 from danlu.ports.crash import crash_point
 
-PROBLEMS = (OSError, PlatformError, Unsteady)
+PROBLEMS = (OSError, PlatformError, Unsteady, Superseded)
 DEEPEST = 64
 
 
@@ -50,6 +52,9 @@ class Walk:
     def _below(self, prefix: str, through: set[str], depth: int) -> Iterator[Found]:
         for entry in self._entries(self.root / prefix):
             name = f"{prefix}{entry.name}"
+            if hidden(name):
+                self._skip(name)
+                continue
             with suppress(FileNotFoundError):
                 if entry.is_symlink():
                     yield from self._link(name, through, depth)
@@ -106,16 +111,27 @@ class Summary:
 
 
 class OutputSync:
-    """Keeps one output stored. Looks are made by one thread at a time."""
+    """Keeps one output stored. Looks are made by one thread at a time.
+
+    During the run each file that is steady is stored under its own name, so that it is there for
+    whoever looks. At the end what is left is staged, and delivered at once with a manifest.
+    """
 
     def __init__(
-        self, index: int, output: Output, root: Path, target: Target, stored: Stored
+        self,
+        index: int,
+        output: Output,
+        root: Path,
+        target: Target,
+        stored: Stored,
+        owner: Owner,
     ) -> None:
         self.output = output
         self.root = root
         self._index = index
         self._target = target
         self._stored = stored
+        self._owner = owner
         self._before: dict[str, State] = {}
 
     def steady(self) -> list[Found]:
@@ -137,33 +153,74 @@ class OutputSync:
             if stopping.is_set():
                 return
             with suppress(*PROBLEMS):
-                self._put(found.name, last=False)
+                self._put(found.name, found.name, last=False)
 
-    def store_all(self) -> Summary:
-        """Store everything that is not yet stored in its last state, and check that all is there.
+    def store_all(self, exit_code: int) -> Summary:
+        """Store everything that is not yet stored in its last state, check that all is there, and
+        deliver it with a manifest. `exit_code` is the program's.
 
         Raises one of PROBLEMS. May be called again.
         """
         walk = Walk(self.root, strict=True)
         sizes: dict[str, int] = {}
+        places: dict[str, str] = {}
 
         def unstored() -> Iterator[str]:
             for found in walk.files():
                 sizes[found.name] = found.state[0]
-                if self._stored.state(self._index, found.name) != found.state:
+                place = self._place(found.name, found.state)
+                if place is None:
                     yield found.name
+                else:
+                    places[found.name] = place
 
-        each(unstored(), lambda name: self._put(name, last=True))
+        def stage(name: str) -> None:
+            places[name] = self._owner.staged(os.fsencode(name))
+            self._put(name, places[name], last=True)
+
+        each(unstored(), stage)
+        self._settle({place: sizes[name] for name, place in places.items()})
+        files = [
+            File(_text(name), size, self._digest(places[name], name))
+            for name, size in sizes.items()
+        ]
+        staged = {name: place for name, place in places.items() if place != name}
+        commit = Commit(self._target, self._owner, self._index, self.output.name)
+        commit.run(files, staged, exit_code)
+        self._settle(sizes)
+        commit.finish()
+        for name, place in staged.items():
+            with suppress(OSError):
+                state = state_of((self.root / name).stat())
+                self._stored.note(self._index, name, state, self._stored.sha256(self._index, place))
+        return Summary(len(files), sum(sizes.values()), walk.skipped, walk.example)
+
+    def _place(self, name: str, state: State) -> str | None:
+        """Under which name a file is stored in this state: its own, its staged one, or none."""
+        for place in (name, self._owner.staged(os.fsencode(name))):
+            if self._stored.state(self._index, place) == state:
+                return place
+        return None
+
+    def _settle(self, sizes: Mapping[str, int]) -> None:
+        """Have everything durable, and raise OSError for what is not there."""
         missing = self._target.settle(sizes)
         if missing:
             for name in missing:
                 self._stored.forget(self._index, name)
             shown = ", ".join(missing[:3])
             raise OSError(0, f"{len(missing)} file(s) did not arrive, {shown} among them")
-        return Summary(len(sizes), sum(sizes.values()), walk.skipped, walk.example)
 
-    def _put(self, name: str, *, last: bool) -> None:
+    def _digest(self, place: str, name: str) -> str:
+        return self._stored.sha256(self._index, place) or digest(self.root / name)
+
+    def _put(self, name: str, place: str, *, last: bool) -> None:
         crash_point("agent.before-upload")
-        state = self._target.put(self.root / name, name, last=last)
+        put = self._target.put(self.root / name, place, last=last)
         crash_point("agent.after-upload")
-        self._stored.note(self._index, name, state)
+        self._stored.note(self._index, place, put.state, put.sha256)
+
+
+def _text(name: str) -> str:
+    """A name as text; odd bytes are written out, as in an object's key."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import io
 import os
 import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
+from danlu.model.errors import Missing, Refused
 from danlu.model.url import LocalUrl, ObjectUrl, Url
 from danlu.node import linux
 from danlu.node.fetch import copy_file
@@ -22,15 +26,26 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
+NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+"""Said by file systems without hard links, or of a file that has too many."""
+
+
 class Unsteady(Exception):
     """A file changed while it was read; nothing of it was stored."""
+
+
+class Put(NamedTuple):
+    """A file that was stored: the state in which it was read, and its digest."""
+
+    state: State
+    sha256: str
 
 
 class Target(Protocol):
     """Stores files under names relative to one place. Safe to use from several threads."""
 
-    def put(self, file: Path, name: str, *, last: bool) -> State:
-        """Store a file; the state in which it was read. `last`: nobody writes to it any more.
+    def put(self, file: Path, name: str, *, last: bool) -> Put:
+        """Store a file. `last`: nobody writes to it any more.
 
         Raises Unsteady, OSError or PlatformError.
         """
@@ -41,12 +56,34 @@ class Target(Protocol):
     def settle(self, sizes: Mapping[str, int]) -> list[str]:
         """Make everything durable; the names that are not there with their size."""
 
+    def move(self, staged: str, name: str) -> None:
+        """Give a stored file its final name, in place of what is there. May be repeated as long
+        as `staged` is not cleared.
+        """
+
+    def document(self, name: str) -> tuple[bytes, str] | None:
+        """A small file and its version, or None if there is none."""
+
+    def put_document(self, name: str, data: bytes, version: str | None) -> None:
+        """Replace that version of a small file (None = there is none); Refused (412) if another
+        one is there. Durable when this returns.
+        """
+
+    def clear(self, prefix: str, keep: str = "") -> None:
+        """Remove everything below `prefix` (which ends in `/`), but for what is below `keep`."""
+
 
 def open_target(url: Url, objects: Mapping[str, str]) -> Target:
     """The target that an output's or log's address stands for."""
     if isinstance(url, LocalUrl):
         return FolderTarget(Path(url.path))
     return ObjectTarget(open_store(objects), url)
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class SteadyFile(io.RawIOBase):
@@ -92,16 +129,16 @@ class ObjectTarget:
         self._store = store
         self._url = url
 
-    def put(self, file: Path, name: str, *, last: bool) -> State:
+    def put(self, file: Path, name: str, *, last: bool) -> Put:
         mode = f"{os.stat(file).st_mode & 0o777:o}"  # noqa: PTH116 -- links are followed here
         with SteadyFile(file, last=last) as source:
-            self._store.put(
+            info = self._store.put(
                 self._url.bucket,
                 self._key(name),
                 cast("BinaryIO", source),
                 metadata={"mode": mode} if int(mode, 8) & 0o111 else None,
             )
-            return source.state
+        return Put(source.state, info.sha256 or digest(file))
 
     def put_stream(self, source: BinaryIO, name: str) -> int:
         return self._store.put(self._url.bucket, self._key(name), source).size
@@ -112,6 +149,28 @@ class ObjectTarget:
             if info.key in wanted and wanted[info.key][1] == info.size:
                 del wanted[info.key]
         return [name for name, _ in wanted.values()]
+
+    def move(self, staged: str, name: str) -> None:
+        bucket = self._url.bucket
+        self._store.copy(bucket, self._key(staged), bucket, self._key(name))
+
+    def document(self, name: str) -> tuple[bytes, str] | None:
+        try:
+            info = self._store.head(self._url.bucket, self._key(name))
+            return b"".join(self._store.read(self._url.bucket, info.key)), info.etag
+        except Missing:
+            return None
+
+    def put_document(self, name: str, data: bytes, version: str | None) -> None:
+        absent = version is None
+        self._store.put(self._url.bucket, self._key(name), data, if_absent=absent, if_etag=version)
+
+    def clear(self, prefix: str, keep: str = "") -> None:
+        whole = self._store.walk(self._url.bucket, self._key(prefix))
+        kept = self._key(keep) if keep else None
+        dead = [info.key for info in whole if kept is None or not info.key.startswith(kept)]
+        if dead:
+            self._store.delete(self._url.bucket, dead)
 
     def _key(self, name: str) -> str:
         # A name that is not UTF-8 cannot be a key; its odd bytes are written out.
@@ -125,7 +184,7 @@ class FolderTarget:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def put(self, file: Path, name: str, *, last: bool) -> State:
+    def put(self, file: Path, name: str, *, last: bool) -> Put:
         path = self._root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / f".{secrets.token_hex(8)}.part"
@@ -135,8 +194,9 @@ class FolderTarget:
                     self._copy(source, temporary)
                 if not last:
                     source.check()
+                sha256 = digest(temporary)
                 temporary.replace(path)
-                return source.state
+            return Put(source.state, sha256)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -164,6 +224,59 @@ class FolderTarget:
             os.close(descriptor)
         return [name for name, size in sizes.items() if not self._has(name, size)]
 
+    def move(self, staged: str, name: str) -> None:
+        source, path = self._root / staged, self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.parent / f".{secrets.token_hex(8)}.part"
+        try:
+            # A second name first: a crash must leave it where it can be moved again.
+            os.link(source, temporary)
+            temporary.replace(path)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            source.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def document(self, name: str) -> tuple[bytes, str] | None:
+        try:
+            data = (self._root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        return data, hashlib.sha256(data).hexdigest()
+
+    def put_document(self, name: str, data: bytes, version: str | None) -> None:
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        temporary = path.parent / f".{secrets.token_hex(8)}.part"
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            found = self.document(name)
+            if (None if found is None else found[1]) != version:
+                raise Refused(
+                    "object-condition", http=412, bucket=str(self._root), key=name, condition="same"
+                )
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            os.fsync(directory)
+        finally:
+            temporary.unlink(missing_ok=True)
+            os.close(directory)
+
+    def clear(self, prefix: str, keep: str = "") -> None:
+        kept = self._root / keep if keep else None
+        for path in sorted((self._root / prefix).glob("**/*"), reverse=True):
+            if kept is None or not (path.is_relative_to(kept) or kept.is_relative_to(path)):
+                with contextlib.suppress(OSError):
+                    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        with contextlib.suppress(OSError):
+            (self._root / prefix).rmdir()
+
     def _has(self, name: str, size: int) -> bool:
         try:
             return (self._root / name).stat().st_size == size
@@ -173,7 +286,8 @@ class FolderTarget:
     def _link(self, file: Path, temporary: Path) -> bool:
         """Give the finished file its second name: no copy, where the file system is the same."""
         try:
-            os.link(file, temporary, follow_symlinks=True)
+            # link(2) would give a second name to a link itself, whatever it is told.
+            os.link(os.path.realpath(file), temporary)
         except OSError:
             return False
         return True

@@ -66,6 +66,10 @@ POINTS: Mapping[str, str] = {
     "agent.collecting": "the program has ended, nothing of its end is stored",
     "agent.before-done": "outputs and log are stored, nothing says so",
     "agent.after-done": "the task is done, its work is not removed",
+    "commit.staged": "an output is complete under the staging prefix, no manifest says so",
+    "commit.begun": "the manifest is there, no staged file has its name",
+    "commit.moved": "all files of an output have their names, the manifest does not say so",
+    "commit.done": "an output is delivered, its staging prefix is not cleared",
     # the shim
     "shim.ordered": "the shim has its order, the program no record",
     "shim.recorded": "the program is on record, it has not begun",

@@ -105,6 +105,13 @@ class ObjectStore(Protocol):
         """Every object below `prefix`, in order, page by page."""
 
 
+class Shelf(Protocol):
+    """One place with files, read by names relative to it that may come from anywhere."""
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """The content of a file, in chunks; Missing where there is none of that name."""
+
+
 class LocalFiles(Protocol):
     """A store whose objects lie in files of this machine (power of the folder store)."""
 

@@ -93,6 +93,8 @@ class AgentPlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     wake: str = ""
     sync_interval_s: float = 5.0
+    store_patience_s: float = 0.0
+    """How long a store that does not answer is waited for at the end, beyond the first tries."""
     isolation: Isolation = Isolation()
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;

@@ -10,6 +10,7 @@ from danlu.model.attempt import FINAL, Attempt, State
 from danlu.model.event import JobEvent
 from danlu.model.flavor import Flavor
 from danlu.model.job import JobSpec, JobView, Task
+from danlu.model.manifest import Checked, Delivered
 from danlu.model.outcome import first_failure
 from danlu.model.queue import Why
 from danlu.model.reason import Blame, ReasonCode
@@ -319,4 +320,31 @@ def plan(
             }
             for index, world in enumerate(worlds)
         ],
+    }
+
+
+def delivered(one: Delivered) -> dict[str, Any]:
+    """One task's output; the attempt is 0 where nothing was delivered."""
+    manifest = one.manifest
+    files = manifest.files if manifest is not None else ()
+    return {
+        "name": one.output.name,
+        "url": str(one.output.url),
+        "task": one.task,
+        "state": "none" if manifest is None else manifest.state.value,
+        "attempt": 0 if manifest is None else manifest.attempt,
+        "at": None if manifest is None else manifest.at,
+        "exit_code": None if manifest is None else manifest.exit_code,
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+    }
+
+
+def checked(one: Checked) -> dict[str, Any]:
+    """One file; `problem` is missing, size, content, unreadable, or empty."""
+    return {
+        "output": one.output,
+        "file": one.name,
+        "bytes": one.size,
+        "problem": one.problem.value,
     }

@@ -182,4 +182,33 @@ CODE = reply(
     optional=("digest", "files", "bytes"),
 )
 
+OUTPUTS = reply(
+    {
+        "outputs": listing(
+            reply(
+                {
+                    "name": STRING,
+                    "url": STRING,
+                    "task": STRING,
+                    "state": {"type": "string", "enum": ["none", "committing", "committed"]},
+                    "attempt": {**INTEGER, "description": "0 = nothing was delivered"},
+                    "at": or_null(INTEGER),
+                    "exit_code": or_null(INTEGER),
+                    "files": INTEGER,
+                    "bytes": INTEGER,
+                }
+            )
+        )
+    }
+)
+
+CHECKED = reply(
+    {
+        "output": STRING,
+        "file": STRING,
+        "bytes": INTEGER,
+        "problem": {"type": "string", "enum": ["", "missing", "size", "content", "unreadable"]},
+    }
+)
+
 EMPTY: Schema = {"type": "object"}

@@ -74,6 +74,7 @@ class ProcessEngine:
         offer: Offer | None = None,
         environment: Mapping[str, str] | None = None,
         sync_interval_s: float = 5.0,
+        store_patience_s: float = 0.0,
         packages: str = "",
         isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
@@ -90,6 +91,7 @@ class ProcessEngine:
         self._offer = offer
         self._machine = Machine(node_name(), _probe_gpus)
         self._sync_interval_s = sync_interval_s
+        self._store_patience_s = store_patience_s
         self._packages = packages or site.getsitepackages()[0]
         self._isolation = _resolved(isolation, self._root)
         self._lock = threading.RLock()
@@ -310,6 +312,7 @@ class ProcessEngine:
             self._environment,
             self._bell.path,
             self._sync_interval_s,
+            self._store_patience_s,
             isolation=self._isolation,
             packages=self._packages,
         )

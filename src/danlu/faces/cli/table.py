@@ -177,6 +177,13 @@ COMMANDS: tuple[Command, ...] = (
         (Option("count", "-n", kind=NUMBER, metavar="N", bounds=(1, 2**40)),),
         (JOB,),
     ),
+    Command(
+        "jobs",
+        "outputs",
+        f"{_HOME}.outputs:outputs",
+        (Option("verify", "--verify", kind=FLAG),),
+        (JOB,),
+    ),
     Command("jobs", "why", f"{_HOME}.why:why", (), (JOB,)),
     Command("jobs", "stop", f"{_HOME}.stop:stop", (Option("wait", "--wait", kind=FLAG),), (JOBS,)),
     Command(

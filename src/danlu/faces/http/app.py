@@ -15,6 +15,7 @@ from danlu.faces.http import (
     danlu_job,
     danlu_lines,
     danlu_log,
+    danlu_outputs,
     danlu_server,
     iam,
     job,
@@ -26,7 +27,18 @@ from danlu.faces.http.route import DeclaredRoute
 from danlu.faces.http.server import Server
 from danlu.wiring import Running
 
-FACES = (job, danlu_job, danlu_log, danlu_lines, job_log, catalog, iam, danlu_server, danlu_code)
+FACES = (
+    job,
+    danlu_job,
+    danlu_log,
+    danlu_lines,
+    danlu_outputs,
+    job_log,
+    catalog,
+    iam,
+    danlu_server,
+    danlu_code,
+)
 """The files with routes."""
 
 SECURITY = {

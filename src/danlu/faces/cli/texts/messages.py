@@ -258,6 +258,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "stopped": ("{name} ({id}) has ended: {state}", "{name}（{id}）已结束：{state}"),
     "deleted": ("{name} ({id}) was deleted", "{name}（{id}）已删除"),
+    "output.missing": ("is not there", "不存在"),
+    "output.size": ("has another size than was delivered", "大小与交付时不同"),
+    "output.content": ("has other content than was delivered", "内容与交付时不同"),
+    "output.unreadable": ("cannot be read", "无法读取"),
+    "outputs-good": (
+        "{files} file(s) read, all as they were delivered",
+        "已读取 {files} 个文件，均与交付时一致",
+    ),
+    "outputs-damaged": (
+        "{files} file(s) read, {bad} not as they were delivered",
+        "已读取 {files} 个文件，其中 {bad} 个与交付时不一致",
+    ),
+    "outputs-undelivered": (
+        "{count} output(s) were not delivered: what lies there is from during the run",
+        "有 {count} 个输出未交付：其中的文件为运行期间所存",
+    ),
     "bad-lines": (
         "'{value}' names no lines; write --lines 100:199, 100:, :99 or 100",
         "“{value}”不是行范围；请写成 --lines 100:199、100:、:99 或 100",
@@ -378,6 +394,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     # tables
     "columns.ps": ("ID|NAME|STATE|AGE|TIME|FLAVOR|WHY", "ID|名称|状态|提交|用时|规格|原因"),
+    "columns.outputs": (
+        "OUTPUT|TASK|STATE|ATTEMPT|FILES|SIZE|PLACE",
+        "输出|任务|状态|尝试|文件数|大小|位置",
+    ),
     "columns.events": ("AT|LEVEL|WHAT", "时间|级别|内容"),
     "columns.attempts": ("ATTEMPT|STATE|STARTED|TIME|CAUSE|WHY", "次数|状态|开始|用时|类别|原因"),
     "columns.tasks": ("TASK|NODE|STATE|TIME|EXIT", "任务|节点|状态|用时|退出码"),

@@ -179,6 +179,14 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "events": ("Show what happened to a job.", "显示作业的事件。"),
     "events.count": ("Only the last N events.", "仅显示最后 N 条。"),
+    "outputs": (
+        "List what a job delivered, by its manifests.",
+        "按清单列出作业已交付的输出。",
+    ),
+    "outputs.verify": (
+        "Read every file against its manifest (size, SHA-256); exit status 1 if one differs.",
+        "逐个文件核对清单（大小、SHA-256）；有差异时退出码为 1。",
+    ),
     "why": ("Say why a job waits, or how it ended.", "说明作业为何等待或如何结束。"),
     "drill": (
         "Kill a job at random points and say whether it resumes.",
