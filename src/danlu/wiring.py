@@ -349,13 +349,13 @@ def _environment(name: str, path: Path) -> Environment:
 def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - agents open their own
     """Tasks as processes of this machine."""
     from danlu.engines.process import ProcessEngine
-    from danlu.ports.task_directory import Isolation
+    from danlu.ports.task_directory import Isolation, Storing
 
     return ProcessEngine(
         settings.data / "engine",
         lambda plan: environment_of(settings, plan.engine),
         {"kind": "folder", "root": str(settings.data / OBJECTS)},
-        store_patience_s=settings.store_patience_s,
+        storing=Storing(patience_s=settings.store_patience_s),
         isolation=Isolation(
             settings.isolation != "off",
             (str(settings.data),),

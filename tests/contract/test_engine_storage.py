@@ -16,11 +16,13 @@ from danlu.model.url import LocalUrl
 from danlu.node import identity
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Phase
+from danlu.ports.task_directory import Storing
 from danlu.stores.folder import FolderStore
 from tests.contract.engines import (
     HANG_S,
     ProcessHouse,
     finish,
+    said,
     see,
     until,
     whole_log,
@@ -127,7 +129,9 @@ def test_a_store_that_comes_back_gets_the_outputs_and_the_job_succeeds(
     """(fault 34)"""
     gate.open()
     gate.broken.touch()
-    gated = ProcessHouse(tmp_path, **gate.options, store_patience_s=HANG_S)
+    gated = ProcessHouse(
+        tmp_path, **gate.options, storing=Storing(interval_s=0.1, patience_s=HANG_S)
+    )
     try:
         ref = start(gated, WRITES, outputs=(output(),))
         until(gated, ref, lambda seen: keys(seen).count("output-retry") >= 3)
@@ -143,17 +147,21 @@ def test_a_store_that_comes_back_gets_the_outputs_and_the_job_succeeds(
 
 def test_a_place_that_cannot_be_written_to_is_not_waited_for(tmp_path: Path) -> None:
     """What will not go away by itself fails after three tries, and says where the data is."""
-    house = ProcessHouse(tmp_path, store_patience_s=HANG_S)
+    house = ProcessHouse(tmp_path, storing=Storing(interval_s=0.1, patience_s=HANG_S))
     try:
         kept = tmp_path / "kept"
-        text = f"""
-            import os, pathlib
+        text = """
+            import os, pathlib, time
+            print("up", flush=True)
+            time.sleep(1)
             pathlib.Path(os.environ["model"], "a").write_bytes(b"1")
-            os.rmdir({str(kept)!r})
-            pathlib.Path({str(kept)!r}).write_text("in the way")
         """
         local = Output("model", LocalUrl(str(kept)), access=Access.ENV)
-        seen = finish(house, start(house, text, outputs=(local,)))
+        ref = start(house, text, outputs=(local,))
+        said(house, ref, b"up")
+        kept.rmdir()
+        kept.write_text("in the way")
+        seen = finish(house, ref)
         assert seen.problem is ReasonCode.OUTPUT_FAILED
         assert keys(seen).count("output-retry") == 2
         assert Path(str(seen.detail["path"]), "a").read_bytes() == b"1"

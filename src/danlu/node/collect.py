@@ -173,7 +173,7 @@ class Collector:
             except PROBLEMS as error:
                 said = in_words(error)
                 wait_s = min(LONGEST_WAIT_S, WAIT_S * 2 ** (count - 1))
-                patience_s = self._plan.store_patience_s if passing(error) else 0
+                patience_s = self._plan.storing.patience_s if passing(error) else 0
                 if isinstance(error, Superseded) or (
                     count >= TRIES and waited + wait_s > patience_s
                 ):

@@ -178,7 +178,7 @@ class Syncer:
 
     def _run(self) -> None:
         syncs: list[OutputSync] = []
-        while not self._stopping.wait(self._plan.sync_interval_s):
+        while not self._stopping.wait(self._plan.storing.interval_s):
             with suppress(*PROBLEMS):
                 syncs = syncs or output_syncs(self._directory, self._plan)
             for sync in syncs:

@@ -78,6 +78,16 @@ class Isolation:
 
 
 @dataclass(frozen=True, slots=True)
+class Storing:
+    """How outputs are stored: every `interval_s` during the run; and how long a store that does not
+    answer is waited for at the end, beyond the first tries.
+    """
+
+    interval_s: float = 5.0
+    patience_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class AgentPlan:
     """`plan.json`: a task, where its places lie, and how the agent reaches the platform.
 
@@ -92,9 +102,7 @@ class AgentPlan:
     objects: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     wake: str = ""
-    sync_interval_s: float = 5.0
-    store_patience_s: float = 0.0
-    """How long a store that does not answer is waited for at the end, beyond the first tries."""
+    storing: Storing = Storing()
     isolation: Isolation = Isolation()
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;

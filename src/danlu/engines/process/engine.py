@@ -37,7 +37,7 @@ from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Launch, LogChunk, Mark, Powers, Ref, Sample, Seen, WakeCallback
-from danlu.ports.task_directory import AgentPlan, Isolation
+from danlu.ports.task_directory import AgentPlan, Isolation, Storing
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PASSED_ON = (
@@ -73,8 +73,7 @@ class ProcessEngine:
         *,
         offer: Offer | None = None,
         environment: Mapping[str, str] | None = None,
-        sync_interval_s: float = 5.0,
-        store_patience_s: float = 0.0,
+        storing: Storing = Storing(),  # noqa: B008 -- it cannot be changed
         packages: str = "",
         isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
@@ -90,8 +89,7 @@ class ProcessEngine:
         self._environment = {name: source[name] for name in PASSED_ON if name in source}
         self._offer = offer
         self._machine = Machine(node_name(), _probe_gpus)
-        self._sync_interval_s = sync_interval_s
-        self._store_patience_s = store_patience_s
+        self._storing = storing
         self._packages = packages or site.getsitepackages()[0]
         self._isolation = _resolved(isolation, self._root)
         self._lock = threading.RLock()
@@ -311,8 +309,7 @@ class ProcessEngine:
             self._objects,
             self._environment,
             self._bell.path,
-            self._sync_interval_s,
-            self._store_patience_s,
+            self._storing,
             isolation=self._isolation,
             packages=self._packages,
         )
