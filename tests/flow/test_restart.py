@@ -141,3 +141,23 @@ def test_a_move_that_no_longer_applies_is_taken_back(house: House) -> None:
     assert house.state(job) is State.CANCELLED
     assert house.board.get(job) is None
     assert "launch" not in house.engine.calls
+
+
+def test_an_engine_that_does_not_answer_has_refused_nothing(house: House) -> None:
+    """(case 75) (case 29) A new server asks for the launch again, and the engine is deaf just then:
+    the task that runs is neither failed nor left behind."""
+    house.scripts["job"] = Script(stage_s=5, duration_s=20)
+    job = house.submit()
+    house.turn()
+    started = dict(house.cluster.tasks)
+    house.restart()
+    house.engine.faults.deaf = True
+    house.turn(1)
+    view = house.view(job)
+    assert (view.attempt.state, view.attempt.unreachable) == (State.LAUNCHING, True)
+    house.engine.faults.deaf = False
+    for _ in range(4):
+        house.turn(10)
+    view = house.view(job)
+    assert (view.attempt.state, view.attempt.key.number) == (State.SUCCEEDED, 1)
+    assert house.cluster.tasks.keys() == started.keys()

@@ -51,8 +51,20 @@ class Look:
     seen: Seen
     log: bytes
     exit: Exit | None
-    samples: Sequence[Sample]
+    script: Script
+    ran: tuple[int, int] | None
+    """From when until when the program ran; None = not at all."""
     log_limit_bytes: int = 0
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """One a second of the run, the first minute of it."""
+        if self.ran is None:
+            return ()
+        began, until = self.ran
+        cores, memory = self.script.cpu_cores, self.script.memory_bytes
+        count = min(60, (until - began) // 1000 + 1)
+        return tuple(Sample(began + 1000 * i, cores, memory) for i in range(count))
 
 
 def follow(
@@ -83,8 +95,8 @@ def follow(
     )
     until = min(now, ended.ended_at)
     log = _log(script, starts_at, until) if started else b""
-    samples = _samples(script, starts_at, until) if started else ()
-    return Look(seen, log, exit_, samples, plan.log_limit_bytes)
+    ran = (starts_at, until) if started else None
+    return Look(seen, log, exit_, script, ran, plan.log_limit_bytes)
 
 
 def _phase(started: bool, exit_: Exit | None, done: bool) -> Phase:  # noqa: FBT001 -- private
@@ -147,13 +159,6 @@ def _notes(script: Script, launched_at: int, now: int) -> tuple[Note, ...]:
 
 def _log(script: Script, starts_at: int, until: int) -> bytes:
     return b"".join(data for after_s, data in script.output if starts_at + _ms(after_s) <= until)
-
-
-def _samples(script: Script, starts_at: int, until: int) -> tuple[Sample, ...]:
-    count = min(60, (until - starts_at) // 1000 + 1)
-    return tuple(
-        Sample(starts_at + 1000 * i, script.cpu_cores, script.memory_bytes) for i in range(count)
-    )
 
 
 def _ms(seconds: float) -> int:

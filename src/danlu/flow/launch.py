@@ -12,7 +12,7 @@ from danlu.model.job import Intent
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import Gpu
 from danlu.ports.crash import crash_point
-from danlu.ports.engine import Launch
+from danlu.ports.engine import Launch, Phase
 from danlu.ports.records import Move
 
 
@@ -53,7 +53,20 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
         platform.engine.launch(launches)
         crash_point("launch.after-spawn")
     except PlatformError as error:
+        if not _nothing_there(platform, entry):
+            # An earlier server may have launched it. It is asked for again in the next turn.
+            entry.launched = False
+            board.flag(entry, unreachable=True)
+            return
         now = platform.clock.now()
         reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
         event = JobEvent(now, "job-failed", reason.told(), Level.ERROR)
         board.end(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))
+
+
+def _nothing_there(platform: Platform, entry: Entry) -> bool:
+    """Whether the engine proves that no task of the attempt exists: an engine that does not answer
+    has refused nothing.
+    """
+    seen = platform.engine.observe(entry.refs).values()
+    return all(look.phase is Phase.ABSENT and not look.unreachable for look in seen)
