@@ -157,13 +157,13 @@ def wrong_commands(root: Path) -> Iterator[str]:
                     yield f"{place}: make {word}"
         if words[0].rpartition("/")[2] != "danlu" or len(words) == 1 or words[1].startswith("-"):
             continue
-        command = cli.command(words[1])
+        command, behind = cli.begun(words[1:])
         if command is None:
             yield f"{place}: danlu {words[1]}"
             continue
-        strange = strange_option(command, words[2:])
+        strange = strange_option(command, behind)
         if strange:
-            yield f"{place}: danlu {words[1]} {strange}"
+            yield f"{place}: danlu {command.name} {strange}"
 
 
 def test_commands_in_documents_exist() -> None:

@@ -30,6 +30,7 @@ from danlu.ports.records import Records
 from danlu.settings import Settings
 
 if TYPE_CHECKING:
+    from danlu.model.image import Answer, Ask
     from danlu.node.gpu import Inventory
     from danlu.ports.objects import ObjectStore
 
@@ -308,6 +309,13 @@ def gpu_inventory() -> Inventory:
     from danlu.node.gpu import probe
 
     return probe()
+
+
+def image_for(wanted: Ask) -> Answer:
+    """The build of PyTorch that runs where `wanted` says, by the matrix in the package."""
+    from danlu.images import matrix, resolve
+
+    return resolve.ask(matrix.packaged(), wanted)
 
 
 def control_groups() -> tuple[int, int, tuple[str, ...]]:

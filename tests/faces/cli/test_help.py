@@ -12,7 +12,7 @@ import pytest
 import danlu.faces.cli
 from danlu.faces.cli.clicked import program
 from danlu.faces.cli.main import main
-from danlu.faces.cli.table import COMMANDS, COMMON, STATES
+from danlu.faces.cli.table import COMMANDS, COMMON, FAMILIES, STATES
 from danlu.faces.cli.terminal import width
 from danlu.faces.cli.texts import LANGUAGES, text
 from danlu.faces.cli.texts.checks import CHECKS
@@ -51,14 +51,14 @@ def test_every_command_has_help_that_fits_eighty_columns(
     row: object, language: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = getattr(row, "name", "")
-    program(language).main(args=[name, "--help"], prog_name="danlu", standalone_mode=False)
+    program(language).main(args=[*name.split(), "--help"], prog_name="danlu", standalone_mode=False)
     lines = capsys.readouterr().out.splitlines()
     assert all(width(line) <= 80 for line in lines)
     assert any("--data" in line for line in lines)
 
 
 def test_every_command_and_option_has_a_text() -> None:
-    needed = {row.name for row in COMMANDS} | {f".{one.key}" for one in COMMON}
+    needed = {row.name for row in COMMANDS} | set(FAMILIES) | {f".{one.key}" for one in COMMON}
     needed |= {
         f"{row.name}.{one.key}" if f"{row.name}.{one.key}" in OPTIONS else f".{one.key}"
         for row in COMMANDS
@@ -67,8 +67,9 @@ def test_every_command_and_option_has_a_text() -> None:
     assert needed <= OPTIONS.keys()
     extra = {key for key in OPTIONS if "." in key and key not in needed}
     assert extra == {
-        "group.jobs", "group.server", "group.machine", "heading.usage", "heading.options",
-        "heading.common", ".help", ".version", "run.short",
+        "group.jobs", "group.server", "group.images", "group.machine", "heading.usage",
+        "heading.options", "heading.commands", "heading.common", ".help", ".version", "run.short",
+        "image explain.short",
     }  # fmt: skip
 
 
@@ -104,6 +105,10 @@ def test_a_mistake_says_what_was_meant(capsys: pytest.CaptureFixture[str]) -> No
         (["ps", "--json=1"], "takes no value"),
         (["ps", "--name"], "needs a value"),
         (["--json"], "no command"),
+        (["image"], "no command"),
+        (["image", "explian"], "did you mean image explain"),
+        (["imag"], "did you mean image"),
+        (["image", "explain", "--channel", "conda"], "pypi, index"),
     ):
         assert main(["--lang", "en", *argv]) == 2
         said = capsys.readouterr()

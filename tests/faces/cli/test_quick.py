@@ -18,7 +18,7 @@ FLAGS = sorted(
     | {flag for row in COMMANDS for one in row.options for flag in (*one.flags, *one.off)}
 )
 WORDS = st.one_of(
-    st.sampled_from([row.name for row in COMMANDS]),
+    st.sampled_from([word for row in COMMANDS for word in row.name.split()]),
     st.sampled_from(FLAGS),
     st.sampled_from(["--", "-", "zh", "en", "bash", "7", "0", "a", "", "-1", "-qd", "-n5"]),
     st.sampled_from(["--name=x", "--json=1", "--n=", "--tail=3", "-h", "--help", "info", "文"]),
@@ -54,6 +54,9 @@ def by_click(argv: list[str]) -> Read | None:
 @example(["show", "-"])
 @example(["stop", "a", "--wait", "b"])
 @example(["--", "ps"])
+@example(["image", "explain", "--gpu", "V100", "--gpu=T4", "--json"])
+@example(["--json", "image", "explain", "--lang", "zh"])
+@example(["image", "--json", "explain"])
 def test_both_read_alike(argv: list[str]) -> None:
     read = quick.read(argv)
     if read is None:
@@ -68,6 +71,7 @@ def test_both_read_alike(argv: list[str]) -> None:
         "run train.py", "run train.py --lr 0.1 -x", "run --name a --flavor b t.py", "status -q",
         "run -- python -m x", "run -d -f job.yaml", "stop a b --wait", "rm -y a", "up --port 0",
         "serve --data d --port 0 --ready-file r", "doctor --lang zh", "completion bash",
+        "image explain", "image explain --torch 2.8.0 --gpu V100 --gpu T4 --json",
     ],
 )  # fmt: skip
 def test_usual_command_lines_need_no_click(line: str) -> None:
@@ -80,7 +84,8 @@ def test_usual_command_lines_need_no_click(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["ps --help", "ps -h", "nope", "ps x", "show", "show a b", "ps -n x", "ps -n 0", "ps --nope",
-     "ps -n", "ps --json=1", "ps --lang xx", "completion tcsh", "-qa", "ps -aq", ""],
+     "ps -n", "ps --json=1", "ps --lang xx", "completion tcsh", "image", "image nope",
+     "-qa", "ps -aq", ""],
 )  # fmt: skip
 def test_whatever_is_not_plain_is_left_to_click(line: str) -> None:
     assert quick.read(line.split()) is None

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem
 from danlu.faces.cli.table import (
     COMMANDS,
     COMMON,
+    FAMILIES,
     FLAG,
     GROUPS,
     NUMBER,
@@ -142,7 +143,20 @@ class UnknownCommand(click.UsageError):
 
         super().__init__(command, ctx)
         self.command = command
-        self.near = get_close_matches(command, [row.name for row in COMMANDS], cutoff=0.5)
+        names = [row.name for row in COMMANDS]
+        self.near = get_close_matches(command, [*names, *FAMILIES], cutoff=0.5)
+
+
+def merged(before: dict[str, Any] | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The common options: those behind a command win over those before it."""
+    before = before or {}
+    common = {
+        one.key: given[one.key] if given[one.key] not in (None, False) else before.get(one.key)
+        for one in COMMON
+    }
+    if given["color"] is not None:
+        common["color"] = given["color"]
+    return common
 
 
 class Shown(click.Command):
@@ -156,7 +170,7 @@ class Shown(click.Command):
         own = [_option(one, f"{row.name}.{one.key}", language) for one in row.options]
         common = [_option(one, f".{one.key}", language) for one in COMMON]
         super().__init__(
-            row.name,
+            row.name.rpartition(" ")[2],
             params=[
                 *own,
                 *common,
@@ -182,16 +196,9 @@ class Shown(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command; common options behind it win over those before it."""
-        shared = {one.key: ctx.params[one.key] for one in COMMON}
-        before: dict[str, Any] = ctx.obj or {}
-        common = {
-            one.key: shared[one.key] if shared[one.key] not in (None, False) else before[one.key]
-            for one in COMMON
-        }
-        if shared["color"] is not None:
-            common["color"] = shared["color"]
-        values = {key: value for key, value in ctx.params.items() if key not in shared}
+        """Run the command with the common options, wherever they stand."""
+        common = merged(ctx.obj, ctx.params)
+        values = {key: value for key, value in ctx.params.items() if key not in common}
         return self._run(self.row, common, values)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -214,6 +221,62 @@ class Shown(click.Command):
                     formatter.write_dl(rows[shared])
 
 
+class Family(click.Group):
+    """Commands that share their first word."""
+
+    context_class = Read
+
+    def __init__(self, name: str, language: str, shown: Sequence[Shown]) -> None:
+        self.language = language
+        super().__init__(
+            name,
+            params=[
+                *(_option(one, f".{one.key}", language) for one in COMMON),
+                _help_option(language),
+            ],
+            add_help_option=False,
+            help=said(name, language),
+            context_settings={"terminal_width": COLUMNS},
+            no_args_is_help=False,
+        )
+        for one in shown:
+            self.add_command(one)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the second word names."""
+        if args and args[0] not in self.commands and not ctx.resilient_parsing:
+            raise UnknownCommand(f"{self.name} {args[0]}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Hand the options between the two words on to the command."""
+        ctx.obj = merged(ctx.obj, ctx.params)
+        return super().invoke(ctx)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The usage line."""
+        prefix = said("heading.usage", self.language)
+        formatter.write(f"{prefix}{ctx.command_path} [OPTIONS] COMMAND [ARGS]...\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The family's commands."""
+        rows = [
+            (f"{self.name} {name}", one.get_short_help_str(200))
+            for name, one in self.commands.items()
+        ]
+        with formatter.section(said("heading.commands", self.language)):
+            formatter.write_dl(rows)
+        records = [
+            record
+            for one in self.get_params(ctx)
+            if (record := one.get_help_record(ctx)) is not None
+        ]
+        with formatter.section(said("heading.common", self.language)):
+            formatter.write_dl(records)
+
+
 class Danlu(click.Group):
     """The program: finds commands by the table, and lists them in groups."""
 
@@ -234,8 +297,13 @@ class Danlu(click.Group):
             callback=None,
             no_args_is_help=True,
         )
-        for row in COMMANDS:
-            self.add_command(Shown(row, language, run))
+        self.shown = {row.name: Shown(row, language, run) for row in COMMANDS}
+        for name, one in self.shown.items():
+            if " " not in name:
+                self.add_command(one)
+        for first in FAMILIES:
+            members = [one for name, one in self.shown.items() if name.startswith(f"{first} ")]
+            self.add_command(Family(first, language, members))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -246,9 +314,9 @@ class Danlu(click.Group):
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the table's order."""
+        """The names, or the first words, in the table's order."""
         _ = ctx
-        return [row.name for row in COMMANDS]
+        return list(dict.fromkeys(row.name.split()[0] for row in COMMANDS))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Hand the options before the command on to it."""
@@ -264,7 +332,7 @@ class Danlu(click.Group):
         """Commands first: they are what a person looks for."""
         for group in GROUPS:
             rows = [
-                (row.name, self.commands[row.name].get_short_help_str(200))
+                (row.name, self.shown[row.name].get_short_help_str(200))
                 for row in COMMANDS
                 if row.group == group
             ]

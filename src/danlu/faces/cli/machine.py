@@ -42,8 +42,23 @@ class Machine:
         """Whether this user may write there."""
         return os.access(self._root / path.lstrip("/"), os.W_OK)
 
+    @property
+    def architecture(self) -> str:
+        """The processor, as wheels name it: `x86_64`, `aarch64`."""
+        return wheel_architecture(platform.machine())
+
+    def glibc(self) -> str | None:
+        """The version of the GNU C library, or None where the system has another."""
+        if not hasattr(os, "confstr") or "CS_GNU_LIBC_VERSION" not in os.confstr_names:
+            return None
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        return version if name == "glibc" else None
+
     def driver(self) -> str | None:
         """The version of NVIDIA's loaded kernel module."""
+        own = (self.read("/sys/module/nvidia/version") or "").strip()
+        if re.fullmatch(r"\d+\.\d+(?:\.\d+)?", own):
+            return own
         text = self.read("/proc/driver/nvidia/version") or ""
         found = re.search(r"Kernel Module\D*?\s(?:for \S+\s+)?(\d+\.\d+(?:\.\d+)?)", text)
         return found[1] if found else None
@@ -122,3 +137,9 @@ class Machine:
     def encoding(self) -> str:
         """How names of files are read."""
         return sys.getfilesystemencoding()
+
+
+def wheel_architecture(name: str) -> str:
+    """A processor as wheels name it, whatever the system calls it."""
+    plain = name.lower()
+    return {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}.get(plain, plain)

@@ -15,7 +15,7 @@ from danlu.faces.cli.table import (
     Argument,
     Command,
     Option,
-    command,
+    begun,
 )
 
 Values = dict[str, object]
@@ -40,11 +40,11 @@ def read(argv: list[str]) -> Parsed | None:
     """What `argv` (without the program's name) says, or None if click has to look at it."""
     try:
         common, rest = _options(argv, COMMON, alone=True)
-        found = command(rest[0]) if rest else None
+        found, behind = begun(rest)
         if found is None:
             return None
         given, words = _options(
-            rest[1:], (*COMMON, *found.options), alone=found.passes_on, marked=found.passes_on
+            behind, (*COMMON, *found.options), alone=found.passes_on, marked=found.passes_on
         )
         values = {**_defaults(found.options), **_arguments(found, words)}
     except _Unsure:

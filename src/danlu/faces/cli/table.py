@@ -237,6 +237,21 @@ COMMANDS: tuple[Command, ...] = (
             ),
         ),
     ),
+    Command(
+        "images",
+        "image explain",
+        f"{_HOME}.image:explain",
+        (
+            Option("torch", "--torch", metavar="VERSION"),
+            Option("cuda", "--cuda", metavar="TAG"),
+            Option("gpus", "--gpu", metavar="MODEL", many=True),
+            Option("driver", "--driver", metavar="VERSION"),
+            Option("python", "--python", metavar="VERSION"),
+            Option("glibc", "--glibc", metavar="VERSION"),
+            Option("arch", "--arch", metavar="ARCH"),
+            Option("channel", "--channel", metavar="pypi|index", choices=("pypi", "index")),
+        ),
+    ),
     Command("machine", "doctor", f"{_HOME}.doctor:doctor"),
     Command("machine", "config", f"{_HOME}.config:config"),
     Command(
@@ -248,9 +263,18 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
-GROUPS = ("jobs", "server", "machine")
+GROUPS = ("jobs", "server", "images", "machine")
+
+FAMILIES = tuple(dict.fromkeys(one.name.split()[0] for one in COMMANDS if " " in one.name))
+"""First words that several commands share."""
 
 
 def command(name: str) -> Command | None:
     """The command of that name."""
     return next((one for one in COMMANDS if one.name == name), None)
+
+
+def begun(words: list[str]) -> tuple[Command | None, list[str]]:
+    """The command with whose name `words` begin, and what follows it."""
+    length = 2 if words and words[0] in FAMILIES else 1
+    return command(" ".join(words[:length])), words[length:]

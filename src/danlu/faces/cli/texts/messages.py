@@ -465,4 +465,29 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the engine cannot say beforehand what it would start",
         "该执行引擎无法预先给出启动内容",
     ),
+    # images
+    "image-for": ("for {asked}", "针对：{asked}"),
+    "image-choice": (
+        "torch {torch}, {cuda}, from {channel}",
+        "torch {torch}，{cuda}，取自 {channel}",
+    ),
+    "image-none": ("no build does", "没有可用的构建"),
+    "image-because": ("  because {reason}", "  理由：{reason}"),
+    "image-warning": ("  note: {warning}", "  注意：{warning}"),
+    "image-others": ("what else was looked at:", "其他考察过的构建："),
+    "image-more": (
+        "{count} more were looked at and do not do; --json lists them",
+        "另有 {count} 个构建不可用；--json 可列出全部",
+    ),
+    "image-no-gpus": ("no GPU", "无 GPU"),
+    "image-no-driver": ("no driver", "无驱动"),
+    "image-asked-driver": ("driver {version}", "驱动 {version}"),
+    "image-glibc-unknown": (
+        "this system has no glibc to go by; name the one of the machine that is meant: --glibc 2.28",
+        "本系统没有可参照的 glibc；请给出目标机器的版本：--glibc 2.28",
+    ),
+    "columns.image": (
+        "TORCH|CUDA|RULE|FOUND|NEEDS|NEAREST CHANGE",
+        "TORCH|CUDA|规则|现有|所需|最近的改动",
+    ),
 }

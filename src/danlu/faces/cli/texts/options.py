@@ -14,8 +14,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "group.jobs": ("Jobs:", "作业："),
     "group.server": ("Server:", "服务器："),
+    "group.images": ("Images:", "镜像："),
     "group.machine": ("This machine:", "本机："),
     "heading.usage": ("Usage: ", "用法："),
+    "heading.commands": ("Commands:", "命令："),
     "heading.options": ("Options:", "选项："),
     "heading.common": ("Common options:", "通用选项："),
     # common options
@@ -239,6 +241,51 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "未指定环境的作业所用的 Python 环境目录。",
     ),
     "serve.log_level": ("How much the server logs.", "服务器日志级别。"),
+    # images
+    "image": (
+        "Images: which software runs on which machine.",
+        "镜像：何种软件可在何种机器上运行。",
+    ),
+    "image explain": (
+        (
+            "Say which build of PyTorch runs on a machine, and why, or why none does.\n\n"
+            "What is not given is this machine's. The exit status is 5 where no build does."
+        ),
+        (
+            "说明哪个 PyTorch 构建能在一台机器上运行及其理由，或为何都不能。\n\n"
+            "未给出的项取自本机。没有可用构建时退出码为 5。"
+        ),
+    ),
+    "image explain.short": (
+        "Say which build of PyTorch runs on a machine, and why.",
+        "说明哪个 PyTorch 构建能在一台机器上运行及其理由。",
+    ),
+    "image explain.torch": (
+        "A version such as 2.8.0, or a series such as 2.8 (default: the newest that runs).",
+        "版本（如 2.8.0）或系列（如 2.8）；默认取可运行的最新版本。",
+    ),
+    "image explain.cuda": (
+        "Only builds of this tag: cu126, cu128, cpu and so on.",
+        "仅考虑该标签的构建：cu126、cu128、cpu 等。",
+    ),
+    "image explain.gpus": (
+        "A GPU's model (V100), or its compute capability (sm_70); 'none' for a machine without.",
+        "GPU 型号（V100）或计算能力（sm_70）；没有 GPU 时写 none。",
+    ),
+    "image explain.driver": (
+        "The NVIDIA driver, such as 535.104.05; 'none' to plan without one.",
+        "NVIDIA 驱动版本，如 535.104.05；写 none 则不考虑驱动，仅作规划。",
+    ),
+    "image explain.python": (
+        "The Python, such as 3.11; 3.13t is free-threaded.",
+        "Python 版本，如 3.11；3.13t 为自由线程版。",
+    ),
+    "image explain.glibc": ("The C library, such as 2.28.", "C 库版本，如 2.28。"),
+    "image explain.arch": ("The processor: x86_64 or aarch64.", "处理器架构：x86_64 或 aarch64。"),
+    "image explain.channel": (
+        "pypi: from PyPI alone (the default); index: also from PyTorch's own index.",
+        "pypi：仅用 PyPI（默认）；index：同时使用 PyTorch 官方索引。",
+    ),
     # this machine
     "doctor": (
         "Check this machine: driver, CUDA, torch, memory, disk, server.",
