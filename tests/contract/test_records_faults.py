@@ -21,6 +21,7 @@ from danlu.stores.sql.migrate import migrate
 from danlu.stores.sql.opening import open_database, open_records
 from danlu.stores.sql.postgres import Postgres
 from danlu.stores.sql.records import SqlRecords
+from danlu.stores.sql.schema import REVISIONS
 from danlu.stores.sql.secrets import KeyFile
 from danlu.stores.sql.sqlite import Sqlite
 from tests.contract.samples import WAIT, WORKSPACE, Store, full_spec, submission, submitted
@@ -284,8 +285,9 @@ def test_a_newer_database_is_refused_with_both_versions(store: Store) -> None:
     submitted(store.open(), submission())
     store.close()
     database = open_database(store.where)
+    ahead = "UPDATE danlu_revision SET version_num = '9999'"
     with contextlib.closing(database.connect(writing=True)) as connection:
-        connection.execute("UPDATE danlu_revision SET version_num = '9999'")
+        connection.execute(ahead)
 
     with pytest.raises(Refused) as refused:
         store.open()
@@ -294,7 +296,7 @@ def test_a_newer_database_is_refused_with_both_versions(store: Store) -> None:
     assert refused.value.params["found"] == "9999"
     assert "9999" in str(refused.value)
     with contextlib.closing(database.connect(writing=True)) as connection:
-        connection.execute("UPDATE danlu_revision SET version_num = '0001'")
+        connection.execute(ahead.replace("9999", REVISIONS[-1]))
     assert store.open().jobs(WS, JobQuery()).total == 1
 
 
