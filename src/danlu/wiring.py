@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from danlu.model.image import Answer, Ask
     from danlu.node.gpu import Inventory
     from danlu.ports.objects import ObjectStore
+    from danlu.stores.backup import Manifest
+    from danlu.stores.restore import Restored
 
 ADMIN = "admin"
 ADMIN_KEY = "admin-access-key"
@@ -42,6 +44,8 @@ KEY_FILE = "secret.key"
 LOCK_FILE = "server.lock"
 OBJECTS = "objects"
 PASSWORD_FILE = "admin-password"  # noqa: S105 - the name of a file
+RESTORE_MARKER = "restore.json"
+RESTORED_AT = "restored-at"
 
 
 class SystemClock:
@@ -169,6 +173,10 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     with contextlib.ExitStack() as opened:
         lock = DataLock(settings.data / LOCK_FILE)
         opened.callback(lock.release)
+        if (settings.data / RESTORE_MARKER).exists():
+            from danlu.stores import restore
+
+            restore.finish(settings.data)
         running = _opened(settings, api, lock, opened)
         # What was opened now closes with the platform.
         opened.pop_all()
@@ -208,11 +216,62 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         default=settings.default_flavor,
     )
     platform = Platform(
-        records, objects, engine, catalog, clock, dice, limits, folder=FolderShelf, api=api
+        records,
+        objects,
+        engine,
+        catalog,
+        clock,
+        dice,
+        limits,
+        folder=FolderShelf,
+        api=api,
+        restored_at=int(records.setting(RESTORED_AT) or 0),
     )
     board = Board(records)
     loop = Loop(platform, board)
     return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
+
+
+def back_up(settings: Settings, dest: Path, *, key: bool, objects: bool) -> Manifest:
+    """Write a backup of the server's data to the new directory `dest`, while it runs or not.
+
+    Refused, with the way that there is, for records in PostgreSQL.
+    """
+    from danlu.stores import backup
+
+    if settings.database:
+        raise Refused("backup-other-database", database=shown_database(settings))
+    now = SystemClock().now()
+    parts = backup.Parts(settings.data)
+    return backup.back_up(parts, dest, key=key, objects=objects, version=danlu.__version__, now=now)
+
+
+def restore(settings: Settings, source: Path, *, force: bool) -> Restored:
+    """Put a backup in the place of the server's data. Refused while a server runs on it, and,
+    without `force`, where there are records already; those are kept aside.
+    """
+    from danlu.stores import restore as restoring
+    from danlu.stores.backup import Parts
+    from danlu.stores.sql.schema import REVISIONS
+
+    if settings.database:
+        raise Refused("restore-other-database", database=shown_database(settings))
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = DataLock(settings.data / LOCK_FILE)
+    try:
+        now = SystemClock().now()
+        return restoring.restore(
+            Parts(settings.data), source, known=REVISIONS, now=now, force=force
+        )
+    finally:
+        lock.release()
+
+
+def shown_database(settings: Settings) -> str:
+    """The setting without what is secret in it."""
+    from danlu.stores.sql.opening import open_database
+
+    return open_database(settings.database).name
 
 
 def first_admin(records: Records, settings: Settings) -> tuple[Workspace, AccessKey]:

@@ -61,6 +61,7 @@ class House:
         self.by_task: dict[tuple[str, int, int], Script] = {}
         """The same for one task of one attempt."""
         self.nodes = [NODE]
+        self.restored_at = 0
         self._open()
         self.records.add_workspace(self.workspace).result()
 
@@ -77,7 +78,14 @@ class House:
         )
         catalog = Catalog(self.engine.capacity, lambda: [Environment("default", "/usr")])
         self.platform = Platform(
-            self.records, self.objects, self.engine, catalog, self.clock, self.dice, Limits()
+            self.records,
+            self.objects,
+            self.engine,
+            catalog,
+            self.clock,
+            self.dice,
+            Limits(),
+            restored_at=self.restored_at,
         )
         self.board = Board(self.records)
         self.loop = Loop(self.platform, self.board)

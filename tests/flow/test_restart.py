@@ -8,6 +8,8 @@ from danlu.engines.memory_script import Script
 from danlu.model.attempt import FINAL, Event, State
 from danlu.model.event import JobEvent
 from danlu.model.queue import fit
+from danlu.model.reason import ReasonCode
+from danlu.model.retry import Cause, Retry
 from danlu.ports.records import Move
 from tests.flow.house import House
 
@@ -104,6 +106,45 @@ def test_a_stop_is_sent_again_by_the_next_server(house: House) -> None:
     house.turn(60)
     house.turn()
     assert house.state(job) is State.CANCELLED
+
+
+def test_what_ran_when_a_backup_was_made_is_lost_and_not_run_again(house: House) -> None:
+    """(fault 31) The server is restored elsewhere: no task is there, and no time-out is waited for.
+    What waited when the backup was made runs.
+    """
+    tried_again = Retry(3, tuple(Cause))
+    house.scripts["job"] = Script(duration_s=None)
+    running, stopping = house.submit(retry=tried_again), house.submit()
+    house.turn()
+    house.turn()
+    house.stop(stopping)
+    house.turn()
+    launching = house.submit(retry=tried_again)
+    entry = house.board.get(launching)
+    assert entry is not None
+    now = house.clock.now()
+    places = fit(entry.waiting, house.engine.capacity())
+    house.records.move(Move(entry.key, Event.PLACE, now, placement=places)).result()
+    house.records.move(Move(entry.key, Event.LAUNCH, now)).result()
+    waiting = house.submit("later")
+    house.cluster.tasks.clear()
+    house.clock.advance(60)
+    house.restored_at = house.clock.now()
+    house.restart()
+    for _ in range(4):
+        house.turn(1)
+
+    for job in (running, launching):
+        view = house.view(job)
+        assert (view.attempt.state, view.attempt.key.number) == (State.LOST, 1)
+        assert view.attempt.reason is not None
+        assert view.attempt.reason.code is ReasonCode.RESTORED
+    assert house.state(stopping) is State.CANCELLED
+    assert house.state(waiting) in (State.RUNNING, State.SUCCEEDED)
+    fresh = house.submit("fresh")
+    for _ in range(4):
+        house.turn(1)
+    assert house.state(fresh) is State.SUCCEEDED
 
 
 def test_free_capacity_is_the_same_before_and_after_a_restart(house: House) -> None:

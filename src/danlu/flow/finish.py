@@ -40,7 +40,7 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
         entry.job,
         entry.tasks,
         stopped_by,
-        ended=_ended(looks),
+        ended=_ended(platform, entry, looks),
         storing=_storing(looks),
         preempted=wanted if preempted else None,
     )
@@ -55,7 +55,7 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
     return Move(entry.key, event, now, events=(history,), reason=reason)
 
 
-def _ended(looks: Sequence[Seen]) -> list[Reason]:
+def _ended(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> list[Reason]:
     """The platform's own causes of the tasks' ends, in the order in which they happened."""
     ends = sorted(
         (
@@ -71,7 +71,7 @@ def _ended(looks: Sequence[Seen]) -> list[Reason]:
             Reason(problem, {"task": f"worker-{index}", **detail})
             for _, index, problem, detail in ends
         ),
-        *(Reason(ReasonCode.TASK_LOST, {"task": f"worker-{index}"}) for index in lost),
+        *(platform.lost(entry.attempt, f"worker-{index}") for index in lost),
     ]
 
 

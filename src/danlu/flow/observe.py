@@ -10,7 +10,6 @@ from danlu.flow.platform import Platform
 from danlu.model.attempt import FINAL, Event, State, after
 from danlu.model.event import JobEvent, Level
 from danlu.model.job import Task
-from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Exit, Phase, Ref, Seen
 from danlu.ports.records import Move
@@ -21,15 +20,18 @@ ENDED = (Phase.COLLECTING, Phase.DONE, Phase.ABSENT)
 
 def observe(platform: Platform, board: Board) -> dict[Ref, Seen]:
     """Look at every attempt that the engine was given; return what was seen."""
-    watched = [entry for entry in board.entries(*WATCHED) if _handed_over(entry)]
+    watched = [entry for entry in board.entries(*WATCHED) if _handed_over(platform, entry)]
     seen = dict(platform.engine.observe([ref for entry in watched for ref in entry.refs]))
     for entry in watched:
         _compare(platform, board, entry, [seen[ref] for ref in entry.refs])
     return seen
 
 
-def _handed_over(entry: Entry) -> bool:
-    return entry.attempt.state is not State.LAUNCHING or entry.launched
+def _handed_over(platform: Platform, entry: Entry) -> bool:
+    if entry.attempt.state is not State.LAUNCHING or entry.launched:
+        return True
+    # It was being launched when the backup was made, so it has run since: not a second time.
+    return platform.is_from_backup(entry.attempt)
 
 
 def _compare(platform: Platform, board: Board, entry: Entry, seen: Sequence[Seen]) -> None:
@@ -85,7 +87,7 @@ def _move(
         events = [*events, JobEvent(now, "job-collecting")]
     elif event is Event.VANISHED and entry.attempt.state is not State.STOPPING:
         gone = next(i for i, look in enumerate(seen) if look.phase is Phase.ABSENT)
-        reason = Reason(ReasonCode.TASK_LOST, {"task": f"worker-{gone}"})
+        reason = platform.lost(entry.attempt, f"worker-{gone}")
         events = [*events, JobEvent(now, "job-lost", reason.told(), Level.ERROR)]
     return Move(entry.key, event, at, events=tuple(events), reason=reason, tasks=tuple(tasks))
 

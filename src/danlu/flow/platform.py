@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from danlu.flow.catalog import Catalog
+from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
+from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.engine import Engine
 from danlu.ports.objects import ObjectStore, Shelf
 from danlu.ports.records import Records
@@ -48,3 +50,17 @@ class Platform:
     """Opens a directory of this machine."""
     api: str = ""
     """This server's own address, for jobs that want to call it."""
+    restored_at: int = 0
+    """When the records were restored from a backup; 0 if they never were."""
+
+    def is_from_backup(self, attempt: Attempt) -> bool:
+        """Whether the attempt is older than the restore: its tasks may have ended since without a
+        trace here.
+        """
+        return attempt.created_at < self.restored_at
+
+    def lost(self, attempt: Attempt, task: str) -> Reason:
+        """Why a task is lost that the engine does not know."""
+        from_backup = self.is_from_backup(attempt)
+        code = ReasonCode.RESTORED if from_backup else ReasonCode.TASK_LOST
+        return Reason(code, {"task": task})

@@ -9,7 +9,7 @@ from danlu.model.job import Job, Task
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import size
 
-LOST = (ReasonCode.TASK_LOST, ReasonCode.REBOOTED)
+LOST = (ReasonCode.TASK_LOST, ReasonCode.REBOOTED, ReasonCode.RESTORED)
 """Nobody saw the end: the attempt is lost, whatever was found of it afterwards."""
 
 

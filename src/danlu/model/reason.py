@@ -38,6 +38,7 @@ class ReasonCode(StrEnum):
     LAUNCH_FAILED = "launch-failed"
     AGENT_LOST = "agent-lost"
     TASK_LOST = "task-lost"
+    RESTORED = "restored"
     REBOOTED = "rebooted"
     PREEMPTED = "preempted"
 
@@ -60,6 +61,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.LAUNCH_FAILED: Blame.PLATFORM,
         ReasonCode.AGENT_LOST: Blame.PLATFORM,
         ReasonCode.TASK_LOST: Blame.PLATFORM,
+        ReasonCode.RESTORED: Blame.PLATFORM,
         ReasonCode.REBOOTED: Blame.PLATFORM,
         ReasonCode.PREEMPTED: Blame.CAPACITY,
     }

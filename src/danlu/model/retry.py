@@ -40,6 +40,7 @@ CAUSES = MappingProxyType(
         ReasonCode.REQUIREMENTS_FAILED: Cause.USER_ERROR,
         ReasonCode.BOOT_FAILED: Cause.USER_ERROR,
         ReasonCode.PIDS_LIMIT: Cause.USER_ERROR,
+        ReasonCode.OUT_OF_DISK: Cause.USER_ERROR,
         ReasonCode.OUT_OF_MEMORY: Cause.OUT_OF_MEMORY,
         ReasonCode.LAUNCH_FAILED: Cause.PLATFORM,
         ReasonCode.AGENT_LOST: Cause.PLATFORM,

@@ -238,6 +238,23 @@ COMMANDS: tuple[Command, ...] = (
         ),
     ),
     Command(
+        "server",
+        "backup",
+        f"{_HOME}.backup:backup",
+        (
+            Option("objects", "--objects", kind=FLAG),
+            Option("without_key", "--without-key", kind=FLAG),
+        ),
+        (Argument("dest", "DEST"),),
+    ),
+    Command(
+        "server",
+        "restore",
+        f"{_HOME}.backup:restore",
+        (Option("force", "--force", kind=FLAG),),
+        (Argument("source", "BACKUP"),),
+    ),
+    Command(
         "images",
         "image explain",
         f"{_HOME}.image:explain",

@@ -67,6 +67,17 @@ REASONS: dict[str, tuple[str, str]] = {
         "its place was taken away at the request of {user}",
         "应 {user} 的要求收回了其资源",
     ),
+    "restored": (
+        (
+            "task {task} ran when a backup was made, and the server was restored from that backup: what"
+            " became of it since then is not known here; look at its outputs, then run it again if need"
+            " be"
+        ),
+        (
+            "备份时任务 {task} 正在运行，而服务器已从该备份恢复：此后的情况在这里无从得知；请查看其输出，"
+            "必要时重新运行"
+        ),
+    ),
     # why a job waits
     "waiting-retry": (
         "attempt {attempt} begins in {delay_s} s; the one before it ended: {because}",

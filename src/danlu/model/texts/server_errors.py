@@ -206,8 +206,14 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         ),
     ),
     "database-damaged": (
-        "the database '{path}' is damaged: {detail}; restore a backup",
-        "数据库“{path}”已损坏：{detail}；请恢复备份",
+        (
+            "the database '{path}' is damaged: {detail}; put a backup in its place with `danlu restore"
+            " BACKUP --force` (what is there now is kept aside)"
+        ),
+        (
+            "数据库“{path}”已损坏：{detail}；请用 `danlu restore BACKUP --force` 恢复备份（现有内容会另行"
+            "保留）"
+        ),
     ),
     "database-foreign": (
         "'{path}' is a database of another program; give a file of its own to Danlu",
@@ -234,6 +240,88 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
             " check the disk, then restart the server"
         ),
         "磁盘未能保存写入“{path}”的内容（{detail}）；已停止写入：请检查磁盘后重启服务器",
+    ),
+    "backup-exists": (
+        "'{path}' exists already; name a new directory for the backup",
+        "“{path}”已存在；请为备份指定一个新目录",
+    ),
+    "backup-inside": (
+        (
+            "'{path}' lies in the data directory '{data}', and would be lost with it; name a directory"
+            " elsewhere, best on another disk"
+        ),
+        "“{path}”位于数据目录“{data}”之内，会随其一同丢失；请指定其他位置，最好在另一块磁盘上",
+    ),
+    "backup-nothing": (
+        "there is no database '{path}' to back up; give the server's --data",
+        "没有可备份的数据库“{path}”；请用 --data 指定服务器的数据目录",
+    ),
+    "backup-failed": (
+        "'{path}' cannot be read or written: {detail}; nothing was changed",
+        "无法读取或写入“{path}”：{detail}；未做任何改动",
+    ),
+    "backup-other-database": (
+        (
+            "the records are in {database}, which has its own tools: back them up with `pg_dump"
+            " --format=custom --file=danlu.dump URL` (or by copying the file, for SQLite elsewhere),"
+            " and keep secret.key of the data directory with it"
+        ),
+        (
+            "记录存放在 {database}，请使用其自带工具备份：`pg_dump --format=custom --file=danlu.dump URL`"
+            "（若为其他位置的 SQLite，则复制该文件），并一并保存数据目录中的 secret.key"
+        ),
+    ),
+    "restore-other-database": (
+        (
+            "the records are in {database}, which has its own tools: restore them with `pg_restore"
+            " --clean --dbname=URL danlu.dump` while the server is stopped, and put secret.key back"
+            " into the data directory"
+        ),
+        (
+            "记录存放在 {database}，请使用其自带工具恢复：停止服务器后执行 `pg_restore --clean"
+            " --dbname=URL danlu.dump`，并将 secret.key 放回数据目录"
+        ),
+    ),
+    "backup-unreadable": (
+        "'{path}' is not the manifest of a Danlu backup: {detail}",
+        "“{path}”不是 Danlu 备份的清单：{detail}",
+    ),
+    "backup-damaged": (
+        "'{path}' of the backup is not what was backed up: {detail}; use another backup",
+        "备份中的“{path}”与备份时不符：{detail}；请使用其他备份",
+    ),
+    "backup-newer": (
+        (
+            "the backup '{path}' was made by Danlu {version} (schema {found}; this program knows up to"
+            " {known}); restore it with that version"
+        ),
+        (
+            "备份“{path}”由 Danlu {version} 创建（结构版本 {found}，本程序最高支持 {known}）；请使用该版本"
+            "恢复"
+        ),
+    ),
+    "backup-format": (
+        (
+            "the backup '{path}' was made by Danlu {version} in format {found}, and this program reads"
+            " format {known}; restore it with that version"
+        ),
+        (
+            "备份“{path}”由 Danlu {version} 以格式 {found} 创建，本程序读取格式 {known}；请使用该版本恢复"
+        ),
+    ),
+    "restore-occupied": (
+        (
+            "there are records in '{path}' already; --force puts the backup in their place and keeps"
+            " them aside"
+        ),
+        "“{path}”中已有记录；使用 --force 可用备份替换，原有内容会另行保留",
+    ),
+    "restore-key": (
+        (
+            "the backup was made without its key, and '{path}' is not there; put the key file of that"
+            " server there first"
+        ),
+        "该备份不含密钥，且“{path}”不存在；请先将原服务器的密钥文件放到该位置",
     ),
     "records-closed": (
         "the server is stopping; try again when it is back",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from danlu.faces.cli.texts.recovery import RECOVERY
+
 MESSAGES: dict[str, tuple[str, str]] = {
     # words
     "yes": ("yes", "是"),
@@ -423,6 +425,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "status.jobs": ("jobs", "作业"),
     "status.problem": ("problem", "问题"),
     "status.no-jobs": ("none", "无"),
+    **RECOVERY,
     # show
     "show.id": ("id", "ID"),
     "show.name": ("name", "名称"),

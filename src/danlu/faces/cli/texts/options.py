@@ -221,6 +221,45 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "down": ("Stop the local server; jobs go on.", "停止本地服务器；作业继续运行。"),
     "status": ("Show how the server is.", "显示服务器状态。"),
     "serve": ("Run the server in the foreground.", "在前台运行服务器。"),
+    "backup": (
+        (
+            "Copy what the local server keeps to a new directory, while it runs or not.\n\n"
+            "The copy holds the records as of one moment, the settings, the key of the secrets, and"
+            " with --objects everything in the object store; a manifest names every file with its"
+            " size and SHA-256. Environments and the files of tasks are not in it. Records in"
+            " PostgreSQL are backed up with pg_dump."
+        ),
+        (
+            "将本地服务器的数据复制到新目录，服务器无需停止。\n\n"
+            "备份包含某一时刻的记录、设置和密钥，加 --objects 时还包含全部对象；清单列出每个文件的大小和"
+            " SHA-256。不含环境和任务的文件。PostgreSQL 中的记录请用 pg_dump 备份。"
+        ),
+    ),
+    "backup.objects": (
+        "Also copy the objects: code, inputs, outputs.",
+        "同时复制对象：代码、输入、输出。",
+    ),
+    "backup.without_key": (
+        "Leave out the key of the secrets; the backup is of no use without it.",
+        "不包含密钥；没有密钥则备份无法使用。",
+    ),
+    "restore": (
+        (
+            "Put a backup in the place of what the local server keeps.\n\n"
+            "The server has to be stopped. Every file is verified before anything is changed; a"
+            " restore that is killed is finished by the next start. Jobs that ran when the backup was"
+            " made and are not there any more are shown as lost."
+        ),
+        (
+            "用备份替换本地服务器的数据。\n\n"
+            "须先停止服务器。改动之前会校验每个文件；恢复过程若被中断，下次启动时会继续完成。备份时正在运行"
+            "而现已不在的作业会显示为丢失。"
+        ),
+    ),
+    "restore.force": (
+        "Replace records that are there; they are kept aside.",
+        "替换已有记录；原有内容另行保留。",
+    ),
     ".host": (
         "The address to listen on (default 127.0.0.1).",
         "监听地址（默认 127.0.0.1）。",
