@@ -42,43 +42,49 @@ class Search:
         at, rest = self._since, b""
         while at < self._until:
             chunk = self._read(at, min(BLOCK, self._until - at))
-            if not chunk.data:
+            data = chunk.data
+            if not data:
                 break
             if chunk.dropped is not None and rest:
-                yield self._found(at - len(rest), rest)
+                yield self._found(at - len(rest), rest, 0, len(rest))
                 rest = b""
-            data = rest + chunk.data if rest else chunk.data
-            end = data.rfind(b"\n") + 1
+            begin, at = chunk.offset, chunk.next
+            first, end = 0, data.rfind(b"\n") + 1
+            if rest and end:
+                # The line that began in the block before; the others are searched where they lie.
+                first = data.index(b"\n") + 1
+                line = rest + data[:first]
+                yield self._found(begin - len(rest), line, 0, len(line))
+            elif rest:
+                begin, data = begin - len(rest), rest + data
             if not end and len(data) >= LINE_BYTES:
                 end = len(data)
-            begin, at = chunk.offset - len(rest), chunk.next
-            yield self._found(begin, data[:end] if end < len(data) else data)
+            yield self._found(begin, data, first, end)
             rest = data[end:]
-        yield self._found(at - len(rest), rest)
+        yield self._found(at - len(rest), rest, 0, len(rest))
 
-    def _found(self, begin: int, data: bytes) -> bytes:
-        """The lines of `data`, which begins at offset `begin`, that hold the needle."""
-        hits = data.count(self._needle)
+    def _found(self, begin: int, data: bytes, start: int, end: int) -> bytes:
+        """The lines between two places of `data`, which begins at offset `begin`, that hold the
+        needle.
+        """
+        hits = data.count(self._needle, start, end)
         if not hits:
             return b""
-        if self._ends_before is None and hits * MANY > data.count(b"\n"):
-            lines = [line for line in data.split(b"\n") if self._needle in line]
-            return b"\n".join(lines) + b"\n" if lines else b""
-        return self._each(begin, data)
-
-    def _each(self, begin: int, data: bytes) -> bytes:
+        if self._ends_before is None and hits * MANY > data.count(b"\n", start, end):
+            lines = data[start:end].split(b"\n")
+            return b"".join([line + b"\n" for line in lines if self._needle in line])
         found: list[bytes] = []
-        number = self._ends_before(begin) + 1 if self._ends_before else 0
-        at = counted = 0
-        while (hit := data.find(self._needle, at)) >= 0:
-            start = data.rfind(b"\n", 0, hit) + 1
-            end = data.find(b"\n", hit)
-            end = len(data) if end < 0 else end
+        number = self._ends_before(begin + start) + 1 if self._ends_before else 0
+        counted = at = start
+        while (hit := data.find(self._needle, at, end)) >= 0:
+            line = data.rfind(b"\n", start, hit) + 1 or start
+            behind = data.find(b"\n", hit, end)
+            behind = end if behind < 0 else behind
             if self._ends_before:
-                number += data.count(b"\n", counted, start)
-                counted = start
-                found.append(b"%d:%d:%b\n" % (number, begin + start, data[start:end]))
+                number += data.count(b"\n", counted, line)
+                counted = line
+                found.append(b"%d:%d:%b\n" % (number, begin + line, data[line:behind]))
             else:
-                found.append(data[start:end] + b"\n")
-            at = end + 1
+                found.append(data[line:behind] + b"\n")
+            at = behind + 1
         return b"".join(found)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Iterator
 
 from danlu.faces.http.call import Call
 from danlu.faces.http.danlu_job import JOB, TAG, resolve
@@ -19,6 +20,8 @@ from danlu.wire.shape import STRING
 RULE = Rule("modelarts:trainJob:getLogs", Access.PROJECT)
 BINARY = {200: {"type": "string", "format": "binary"}}
 NEEDLE_CHARS = 256
+MOMENT_S = 0.02
+"""A client that hangs up is noticed, and others have their turn, this often."""
 
 routes = Routes()
 
@@ -127,6 +130,17 @@ async def task_log_search(server: Server, call: Call) -> Answer:
 
 async def _found(server: Server, search: Search) -> AsyncGenerator[bytes, None]:
     blocks = search.blocks()
-    while (block := await server.on_worker(lambda: next(blocks, None))) is not None:
-        if block:
-            yield block
+    while (found := await server.on_worker(_some, blocks)) is not None:
+        if found:
+            yield found
+
+
+def _some(blocks: Iterator[bytes]) -> bytes | None:
+    """What is found in a moment; None at the end."""
+    until, found, size = time.monotonic() + MOMENT_S, [], 0
+    for block in blocks:
+        found.append(block)
+        size += len(block)
+        if size >= LIMIT or time.monotonic() >= until:
+            break
+    return b"".join(found) if found else None
