@@ -70,7 +70,7 @@ attempts = {
     "read another task's work": lambda: read(aim["other"] + "/work/cache/secret"),
     "write to another task": lambda: write(aim["other"] + "/work/cache/mine"),
     "read its own plan": lambda: read(aim["own"] + "/plan.json"),
-    "write its own exit record": lambda: write(aim["own"] + "/exit.json.tmp"),
+    "write its own exit record": lambda: write(aim["own"] + "/exit.planted"),
     "read a key": lambda: read(aim["home"] + "/.ssh/id_ed25519"),
     "read credentials": lambda: read(aim["home"] + "/.aws/credentials"),
     "read settings": lambda: read(aim["home"] + "/.config/tool/token"),

@@ -54,6 +54,14 @@ class Scene:
         self.house.engine.launch([order])
         finish(self.house, ref)
         found: dict[str, str] = json.loads(whole_log(self.house, ref))
+        for name, path in (
+            ("write to another task", f"{aim['other']}/work/cache/mine"),
+            ("write its own exit record", f"{aim['own']}/exit.planted"),
+            ("write into the home", f"{aim['home']}/.bashrc"),
+            ("write elsewhere", f"{aim['data']}/planted"),
+        ):
+            if found[name] == "done" and not Path(path).exists():
+                found[name] = "written to a place of its own"
         return found
 
 

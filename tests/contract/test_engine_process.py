@@ -22,7 +22,7 @@ from danlu.model.job import Parameter
 from danlu.model.reason import ReasonCode
 from danlu.model.script import TaskPlan
 from danlu.model.url import ObjectUrl
-from danlu.node import identity, tree
+from danlu.node import identity, namespaces, tree
 from danlu.ports.engine import Launch, Phase
 from danlu.stores.folder import FolderStore
 from tests.contract.engines import (
@@ -40,11 +40,14 @@ from tests.contract.tasks import (
     wait,
 )
 
+SPARE = 3 + bool(namespaces.offered().kind)
+"""An agent, its shim, what will be the program, and the first process of its namespace."""
+
 
 def test_starters_and_spare_agents_end_with_the_server(house: ProcessHouse) -> None:
     starter = house.engine._starter._process
     assert starter is not None
-    wait(lambda: len(tree.descendants({starter.pid})) == 3)
+    wait(lambda: len(tree.descendants({starter.pid})) == SPARE)
     ours = {process.key for process in tree.descendants({starter.pid})}
     house.engine.close()
     wait(lambda: not ours & {process.key for process in tree.processes()})
@@ -102,7 +105,7 @@ def test_an_engine_of_this_machine_offers_it(tmp_path: Path) -> None:
         assert 1 <= offer.cpus <= (os.cpu_count() or 1)
         assert offer.memory_bytes > 1 << 20
         assert engine.powers.local_paths
-        assert not engine.powers.literal_paths
+        assert engine.powers.literal_paths is bool(namespaces.offered().kind)
     finally:
         engine.close()
 
@@ -285,7 +288,7 @@ def test_a_shim_without_an_order_does_not_outlive_its_agent(house: ProcessHouse)
     """Not even when it is stopped, as everything below an agent is while it is being ended."""
     starter = house.engine._starter._process
     assert starter is not None
-    wait(lambda: len(tree.descendants({starter.pid})) == 3)
+    wait(lambda: len(tree.descendants({starter.pid})) == SPARE)
     spare = tree.descendants({starter.pid})
     (agent,) = [process for process in spare if process.parent == starter.pid]
     for process in spare:

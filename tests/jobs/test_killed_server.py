@@ -40,7 +40,7 @@ def test_the_log_is_whole_and_the_outcome_is_right(own_house: House, code: int) 
 def test_a_job_that_ends_while_no_server_runs_keeps_its_own_times(own_house: House) -> None:
     """(case 27)"""
     house = own_house
-    marker = house.home / "ended"
+    marker = house.shared / "ended"
     script = house.script(
         "import pathlib, sys, time\n"
         "print('begin', flush=True)\n"

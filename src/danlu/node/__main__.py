@@ -1,5 +1,6 @@
 """Start an agent: `python -I -S -X utf8 …/danlu/node/__main__.py DIRECTORY`, or `--serve` for a
-process that starts agents when asked (see `starter`). Needs the standard library only.
+process that starts agents when asked (see `starter`), `--serve-bare` for one whose programs are
+kept from nothing. Needs the standard library only.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from pathlib import Path
 def main(arguments: list[str]) -> int:
     """Run what the arguments ask for; the exit status."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: DIRECTORY | --serve\n")
+        sys.stderr.write("usage: DIRECTORY | --serve | --serve-bare\n")
         return 64
     # Started by path and isolated from the environment: only this tells where the package is.
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from danlu.node import starter
 
-    if arguments[0] == "--serve":
-        return starter.serve()
+    if arguments[0] in ("--serve", "--serve-bare"):
+        return starter.serve(apart=arguments[0] == "--serve")
     starter.detach()
     starter.be_agent(arguments[0])
     return 0

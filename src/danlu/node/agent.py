@@ -152,7 +152,7 @@ class Agent:
         self._starts += 1
         try:
             self._check()
-            found = Stage(self._directory, self._plan, self._check).run()
+            found = self._stage().run()
             self._check()
         except Stopped:
             self._publish_exit(exits.stopped_before_start(self._directory))
@@ -161,16 +161,23 @@ class Agent:
         else:
             self._start_shim(found)
 
+    def _stage(self) -> Stage:
+        mounts = self._containment.set_apart()
+        return Stage(self._directory, self._plan, self._check, mounts=mounts)
+
     def _check(self) -> None:
         if self._directory.exists(files.STOP):
             raise Stopped
 
     def _start_shim(self, found: World) -> None:
         """Have a shim start the program, and watch over it."""
+        program = self._containment.program(found)
+        if self._shim is not None and self._shim.apart != self._containment.apart:
+            self._dismiss()
         handle, self._shim = self._shim, None
         if handle is None:
             try:
-                handle = shim.fork()
+                handle = shim.fork(self._containment.apart)
             except OSError as error:
                 detail = f"no process could be made: {error.strerror}"
                 self._publish_exit(
@@ -178,10 +185,7 @@ class Agent:
                 )
                 return
         crash_point("agent.staged", self._directory.path)
-        name, _, value = ending.marker(self._directory.path).partition("=")
-        env = {**self._plan.environment, **found.env, name: value}
         held = self._containment
-        program = held.program(found, env)
         handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from danlu.model.script import World
+from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World, world
 from danlu.model.url import LocalUrl
-from danlu.node import cgroup, interpreter, landlock
+from danlu.node import cgroup, ending, interpreter, landlock, namespaces, view
 from danlu.node.cgroup import CONTROLLERS, Group, Limits, NoGroup
 from danlu.node.directory import TaskDirectory
 from danlu.node.program import Program
 from danlu.node.reach import Reach
+from danlu.node.view import View
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
+
+LITERAL_TEMP = "/tmp"  # noqa: S108 -- the task's own, in its view
 
 
 def group_of(directory: TaskDirectory) -> Group:
@@ -29,21 +33,57 @@ class Containment:
         self._plan = plan
         self.group = group_of(directory)
         self.limits = Limits(plan.plan.memory_bytes, plan.plan.cpus, plan.plan.pids)
+        self.apart = ""
+        """Who makes the program's namespaces (`namespaces.Offer`); empty = it has none."""
 
-    def program(self, found: World, variables: Mapping[str, str]) -> Program:
-        """The program as it will be started, with everything around it made."""
+    def program(self, found: World) -> Program:
+        """The program as it will be started, with everything around it made. `found` is the
+        program's world as it was staged.
+        """
         self._make_group()
-        Path(self._directory.file(files.TOLD)).mkdir(exist_ok=True)
-        within, version = None, 0
-        if self._plan.isolation.wanted:
-            python = found.env.get("MA_SCRIPT_INTERPRETER", self._plan.layout.python)
-            within = reach_of(self._directory, self._plan, python, variables)
-            version = landlock.abi()
-            if not version:
-                self._directory.remark("files-unprotected")
-            elif version < landlock.SCOPES_SINCE:
-                self._directory.remark("signals-unprotected")
-        return Program(found.argv, variables, found.cwd, self.group.entrances(), within, version)
+        for name in (files.TOLD, files.VIEW):
+            Path(self._directory.file(name)).mkdir(exist_ok=True)
+        python = found.env["MA_SCRIPT_INTERPRETER"]
+        layout = replace(self._plan.layout, python=python, path=found.env["PATH"])
+        if not self._plan.isolation.wanted:
+            self._say_where(layout)
+            return self._program(found)
+        within = reach_of(self._directory, self._plan, python, found.env)
+        version = self._landlock()
+        if not self.apart:
+            self._say_where(layout)
+            return replace(self._program(found), within=within, landlock=version)
+        found = world(self._plan.plan, literal(layout))
+        own = self._directory.file(files.WORK)
+        writable = [path for path in within.writable if path != own]
+        within = replace(within, writable=(LITERAL_HOME, LITERAL_CACHE, *writable), private=True)
+        return replace(
+            self._program(found), within=within, landlock=version, view=self._view(layout, found)
+        )
+
+    def remove(self) -> None:
+        """Remove the control group. What cannot be removed yet is swept later."""
+        self.group.remove()
+
+    def _program(self, found: World) -> Program:
+        name, _, value = ending.marker(self._directory.path).partition("=")
+        variables = {**self._plan.environment, **found.env, name: value}
+        if self.apart and self._plan.plan.node_count > 1:
+            # Tasks of one machine share neither memory nor sockets; NCCL is to use the network.
+            plan = self._plan.plan
+            variables.setdefault("NCCL_HOSTID", f"{plan.job_id}-{plan.attempt}-{plan.index}")
+        return Program(found.argv, variables, found.cwd, self.group.entrances())
+
+    def _view(self, layout: Layout, found: World) -> View:
+        own = self._directory.file(files.WORK)
+        root = self._directory.file(files.VIEW)
+        places = [
+            (url.path, place if Path(url.path).is_dir() else f"{place}/{Path(url.path).name}")
+            for channel, place in zip(self._plan.plan.inputs, found.inputs, strict=True)
+            if isinstance(url := channel.url, LocalUrl)
+        ]
+        shm_bytes = self.limits.memory_bytes
+        return View(root, layout.home, layout.cache, f"{own}/temp", tuple(places), shm_bytes)
 
     def _make_group(self) -> None:
         self.group = cgroup.named(self._directory.path)
@@ -59,9 +99,39 @@ class Containment:
         if missing:
             self._directory.remark("limits-unenforced", what=", ".join(missing))
 
-    def remove(self) -> None:
-        """Remove the control group. What cannot be removed yet is swept later."""
-        self.group.remove()
+    def _landlock(self) -> int:
+        version = landlock.abi()
+        if not version:
+            self._directory.remark("files-unprotected")
+        elif version < landlock.SCOPES_SINCE and not namespaces.offered().kind:
+            self._directory.remark("signals-unprotected")
+        return version
+
+    def set_apart(self) -> bool:
+        """Decide whether the program has namespaces of its own."""
+        if not self._plan.isolation.wanted:
+            return False
+        offer = namespaces.offered()
+        within = reach_of(self._directory, self._plan, self._plan.layout.python, {})
+        if not offer.kind:
+            self._directory.remark("namespaces-missing", detail=offer.problem)
+        elif not view.possible(within.readable):
+            self._directory.remark("view-in-the-way", literal=f"{LITERAL_HOME}, {LITERAL_CACHE}")
+        else:
+            self.apart = offer.kind
+        return bool(self.apart)
+
+    def _say_where(self, layout: Layout) -> None:
+        self._directory.remark(
+            "paths-mapped",
+            literal=f"{LITERAL_HOME}, {LITERAL_CACHE}",
+            real=f"{layout.home}, {layout.cache}",
+        )
+
+
+def literal(layout: Layout) -> Layout:
+    """The layout as a task sees it that has a view of its own."""
+    return replace(layout, home=LITERAL_HOME, cache=LITERAL_CACHE, temp=LITERAL_TEMP)
 
 
 def reach_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import struct
 from contextlib import suppress
 from typing import Any
 
@@ -14,6 +15,27 @@ _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+
+_MNT_DETACH = 2
+_MOUNT_SETATTR = 442
+_AT_RECURSIVE = 0x8000
+_READ_ONLY = struct.pack("=4Q", 1, 0, 0, 0)
+"""struct mount_attr: MOUNT_ATTR_RDONLY is to be set."""
+_PIVOT_ROOT = {"x86_64": 155, "ppc64le": 203, "s390x": 217}
+"""The number of the system call; 41 on aarch64, riscv64 and loongarch64."""
+
+NEW_MOUNTS = 0x00020000
+NEW_USER = 0x10000000
+NEW_PIDS = 0x20000000
+MS_RDONLY = 1
+MS_NOSUID = 2
+MS_NODEV = 4
+MS_NOEXEC = 8
+MS_REMOUNT = 32
+MS_BIND = 4096
+MS_REC = 16384
+MS_UNBINDABLE = 1 << 17
+MS_SLAVE = 1 << 19
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -63,6 +85,39 @@ def drop_capabilities(keep: frozenset[int]) -> None:
             with suppress(PermissionError):
                 _prctl(_PR_CAPBSET_DROP, number)
         number += 1
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones (unshare(2))."""
+    if _libc.unshare(flags) != 0:
+        _fail("unshare")
+
+
+def mount(
+    source: str | None, target: str, kind: str | None, flags: int, data: str | None = None
+) -> None:
+    """Put a file system, or a directory of one, at a place (mount(2))."""
+    told = [None if one is None else os.fsencode(one) for one in (source, target, kind, data)]
+    if _libc.mount(told[0], told[1], told[2], ctypes.c_ulong(flags), told[3]) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def make_read_only(target: str) -> None:
+    """Let nothing be written through a mount and those on it (mount_setattr(2), Linux 5.12)."""
+    call(_MOUNT_SETATTR, -100, os.fsencode(target), _AT_RECURSIVE, _READ_ONLY, len(_READ_ONLY))
+
+
+def unmount(target: str) -> None:
+    """Take a mount and all on it away, now or when the last one who uses it is gone."""
+    if _libc.umount2(os.fsencode(target), _MNT_DETACH) != 0:
+        _fail("umount2")
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Change the root of this mount namespace (pivot_root(2))."""
+    number = _PIVOT_ROOT.get(os.uname().machine, 41)
+    call(number, os.fsencode(new), os.fsencode(old))
 
 
 def call(number: int, *arguments: Any) -> int:

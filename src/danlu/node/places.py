@@ -58,6 +58,7 @@ def make(places: Layout, directory: str) -> None:
         f"{places.mount}/inputs",
         f"{places.mount}/outputs",
         f"{places.mount}/log",
+        f"{places.home}/work",
         places.job_dir,
     ):
         Path(path).mkdir(parents=True, exist_ok=True)

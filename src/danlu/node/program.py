@@ -18,9 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from danlu.node import identity, linux
+from danlu.node import identity, linux, view
 from danlu.node.confine import confine
 from danlu.node.reach import Reach
+from danlu.node.view import View
 from danlu.ports.task_directory import ProcessIdentity
 
 NOT_FOUND = 127
@@ -50,16 +51,19 @@ class Program:
     """The files that it keeps; None = all."""
     landlock: int = 0
     """The version of Landlock that keeps it to them; 0 = none."""
+    view: View | None = None
+    """What it sees as the machine's files; None = as they are."""
 
     @classmethod
     def read(cls, data: dict[str, Any]) -> Program:
         """What `asdict` made, after its way through JSON."""
-        within = data["within"]
+        within, view = data["within"], data["view"]
         return cls(
             **{
                 **data,
                 "argv": tuple(data["argv"]),
                 "within": None if within is None else Reach(**within),
+                "view": None if view is None else View(**view),
             }
         )
 
@@ -95,11 +99,13 @@ class Pending:
         return BootError(code, detail)
 
 
-def prepare(output: int) -> Pending:
-    """Fork the process that will be the program; its stdout and stderr are `output`."""
+def prepare(output: int, *, apart: bool = False) -> Pending:
+    """Fork the process that will be the program; its stdout and stderr are `output`. `apart` =
+    children of this process live in a PID namespace of their own.
+    """
     order_read, order_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    parent = os.getpid()
+    parent = 0 if apart else os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
@@ -136,6 +142,9 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
         where = "control group"
         for entrance in program.entrances:
             _enter(entrance)
+        where = "private view of files"
+        if program.view is not None:
+            view.enter(program.view, program.within or Reach())
         where = f"working directory '{program.cwd}'"
         os.chdir(program.cwd)
         where = "isolation"

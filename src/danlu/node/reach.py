@@ -44,7 +44,7 @@ DEVICES = re.compile(
 )
 """Terminals, chance, and what computes; not disks, memory or input."""
 
-_HOST_KEY = re.compile(r"/etc/ssh/ssh_host_.*_key")
+HOST_KEYS = "ssh_host_*_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,15 @@ def hidden_homes(own: str) -> tuple[str, ...]:
     return tuple(path for path in dict.fromkeys(found) if path != own)
 
 
+def hidden_paths(more: Sequence[str], own: str) -> tuple[str, ...]:
+    """Everything that is hidden on this machine, `more` included."""
+    return (*more, *hidden_homes(own), *SECRETS, *map(str, Path("/etc/ssh").glob(HOST_KEYS)))
+
+
 def rules(reach: Reach) -> Iterator[tuple[str, int]]:
     """The rules that allow what is within reach."""
     own = own_home()
-    hidden = (*reach.hidden, *hidden_homes(own), *SECRETS)
+    hidden = hidden_paths(reach.hidden, own)
     # A home is never open as a whole: what appears in it later may be a secret.
     for path in _open_below("/", (*hidden, *APART), own):
         yield path, READ
@@ -96,7 +101,7 @@ def rules(reach: Reach) -> Iterator[tuple[str, int]]:
     yield from ((path, DEVICE) for path in _devices())
     shared = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue")  # noqa: S108 -- named, not made
     for place in shared:
-        if reach.private or not _covers(place, reach.hidden):
+        if reach.private or not covers(place, reach.hidden):
             yield place, WRITE
     if reach.private:
         # What is hidden is not even there, so its names cannot be seen either.
@@ -114,15 +119,16 @@ def _open_below(directory: str, hidden: Sequence[str], own: str) -> Iterator[str
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             path = entry.path
-            if path in hidden or entry.is_symlink() or _HOST_KEY.fullmatch(path):
+            if path in hidden or entry.is_symlink():
                 continue
-            if path in ("/etc/ssh", own) or _covers(path, hidden):
+            if path == own or covers(path, hidden):
                 yield from _open_below(path, hidden, own)
             else:
                 yield path
 
 
-def _covers(directory: str, paths: Sequence[str]) -> bool:
+def covers(directory: str, paths: Sequence[str]) -> bool:
+    """Whether any of these is the directory or lies below it."""
     return any(path.startswith(f"{directory}/") or path == directory for path in paths)
 
 

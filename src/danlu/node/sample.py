@@ -12,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from danlu.node import identity
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.identity import Process
 from danlu.ports import task_directory as files
-from danlu.ports.task_directory import AgentPlan, SampleLine
+from danlu.ports.task_directory import AgentPlan, SampleLine, TaskFile
 
 FIRST_AFTER_S = 0.2
 """Not at once: the program's own start is not to wait for a processor."""
@@ -79,8 +79,14 @@ class Tree:
 class Meter:
     """Turns looks at a tree into processor cores and bytes."""
 
-    def __init__(self, root: int, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: int,
+        not_counted: Callable[[], int] = lambda: 0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._root = root
+        self._not_counted = not_counted
         self._tree = Tree(root)
         self._monotonic = monotonic
         self._before: tuple[float, int] | None = None
@@ -89,6 +95,7 @@ class Meter:
         """A sample. Cores are the mean since the one before, unknown in the first."""
         now = self._monotonic()
         processes = self._tree.look()
+        processes.pop(self._not_counted(), None)
         root = identity.read(self._root)
         # Time of ended children moves to the parent that waited for them, the shim included.
         ticks = sum(p.busy_ticks + p.reaped_ticks for p in processes.values())
@@ -111,7 +118,7 @@ class Sampler:
     def __init__(self, directory: TaskDirectory, plan: AgentPlan, root: int) -> None:
         self._directory = directory
         self._plan = plan
-        self._meter = Meter(root)
+        self._meter = Meter(root, self._first)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -123,6 +130,10 @@ class Sampler:
         """Take no more samples."""
         self._stopping.set()
         self._thread.join(timeout=1.0)
+
+    def _first(self) -> int:
+        task = cast("TaskFile | None", self._directory.read(files.TASK))
+        return task["first"]["pid"] if task is not None and "first" in task else 0
 
     def _run(self) -> None:
         began = time.monotonic()

@@ -16,12 +16,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 from danlu.model.reason import ReasonCode
-from danlu.node import cgroup, ending, exits, identity, linux, program, tree
+from danlu.node import cgroup, ending, exits, identity, linux, namespaces, program, tree
 from danlu.node.cgroup import Group, Limits
 from danlu.node.directory import TaskDirectory, now_ms, open_end
 from danlu.node.limits import LimitWatch
 from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump, open_pipe
+from danlu.node.namespaces import First
 from danlu.node.oom import LOOK_EVERY_S
 from danlu.node.program import Pending, Program
 from danlu.node.signals import PROMPT_ONLY, SignalPipe
@@ -47,6 +48,7 @@ class Handle:
     identity: ProcessIdentity
     source: int
     started: int
+    apart: str
     _orders: socket.socket
 
     def order(
@@ -84,29 +86,31 @@ class Handle:
         os.waitpid(self.pid, 0)
 
 
-def fork() -> Handle:
-    """Fork a shim, which forks the process that will be the program. OSError if that fails."""
+def fork(apart: str = "") -> Handle:
+    """Fork a shim, which forks the process that will be the program. `apart` = who makes
+    namespaces for it (`namespaces.Offer`). OSError if that fails.
+    """
     source, output = open_pipe()
     started, say_started = os.pipe()
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        _live(theirs, source, output, say_started)
+        _live(theirs, source, output, say_started, apart)
     theirs.close()
     os.close(output)
     os.close(say_started)
     found = identity.of(pid)
     if found is None:
         raise ProcessLookupError("the shim has disappeared")
-    return Handle(pid, found, source, started, ours)
+    return Handle(pid, found, source, started, apart, ours)
 
 
-def _live(orders: socket.socket, source: int, output: int, started: int) -> None:
+def _live(orders: socket.socket, source: int, output: int, started: int, apart: str) -> None:
     """The shim's whole life; does not return."""
     code = CRASH_EXIT
     try:
         linux.close_all_but({0, 1, 2, orders.fileno(), source, output, started})
-        Shim(orders, source, output, started).run()
+        Shim(orders, source, output, started, apart).run()
         code = 0
     finally:
         if code:
@@ -129,6 +133,9 @@ class Shim:
     source: int
     output: int
     started: int
+    apart: str = ""
+    """Who makes the program's namespaces; empty = it has none of its own."""
+    _first: First | None = field(default=None, init=False)
     _directory: TaskDirectory = field(init=False)
     _lock: int = field(init=False)
     _pump: Pump = field(init=False)
@@ -149,7 +156,7 @@ class Shim:
         linux.die_with_parent()
         # A machine that goes down sends SIGTERM to everyone; the program's end is still recorded.
         self._signals = SignalPipe((signal.SIGCHLD,), (signal.SIGTERM, *PROMPT_ONLY))
-        pending = program.prepare(self.output)
+        pending = self._prepare()
         os.close(self.output)
         start = self._receive()
         if start is None:
@@ -168,6 +175,12 @@ class Shim:
         crash_point("shim.before-exit", self._directory.path)
         self._directory.publish_surely(files.EXIT, record)
         crash_point("shim.after-exit", self._directory.path)
+
+    def _prepare(self) -> Pending:
+        """The process that will be the program, in a namespace if it is to be apart."""
+        if self.apart:
+            self._first = namespaces.begin(self.apart)
+        return program.prepare(self.output, apart=bool(self.apart))
 
     def _receive(self) -> Program | None:
         """The order, or None if the agent has gone without one."""
@@ -205,6 +218,8 @@ class Shim:
             "program": pending.identity,
             "started_at": now_ms(),
         }
+        if self._first is not None:
+            record["first"] = self._first.identity
         # On record before the program's first instruction: whoever finds no record may launch.
         self._directory.publish(files.TASK, record)
         crash_point("shim.recorded", self._directory.path)
@@ -266,12 +281,14 @@ class Shim:
 
     def _see_off_leftovers(self, record: ExitFile) -> None:
         """Wait for what the program left running, as long as it may, then kill it."""
+        if self._first is not None:
+            os.close(self._first.hold)
         own_end = time.monotonic() + LEFTOVER_GRACE_S
         while not self._attend(until_s=self._leftovers_until(own_end)):
             if self._leftovers_until(own_end) > time.monotonic():
                 continue
             killed, left = tree.kill_all(
-                _below, KILL_LIMIT_S, between=self._reap, at_once=self._group.kill
+                self._leftovers, KILL_LIMIT_S, between=self._reap, at_once=self._end_all
             )
             if killed and not self._directory.exists(files.NOTICE):
                 record["detail"]["leftovers"] = killed
@@ -279,6 +296,17 @@ class Shim:
                 record["detail"]["unkillable"] = left
             self._reap()
             return
+
+    def _leftovers(self) -> list[identity.Process]:
+        """Everybody below this process but the namespace's first, which is ours."""
+        ours = self._first.identity["pid"] if self._first is not None else 0
+        return [one for one in tree.descendants({os.getpid()}) if one.pid != ours]
+
+    def _end_all(self) -> None:
+        if self._first is not None:
+            # With it the kernel ends everybody in the namespace.
+            identity.send(self._first.identity, signal.SIGKILL)
+        self._group.kill()
 
     def _leftovers_until(self, own_end: float) -> float:
         """When patience ends, by the monotonic clock. A program that is being stopped may leave
@@ -299,7 +327,3 @@ class Shim:
             self._pump.sync()
         except OSError:
             record["detail"]["log_damaged"] = 1
-
-
-def _below() -> list[identity.Process]:
-    return tree.descendants({os.getpid()})

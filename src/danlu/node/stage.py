@@ -13,7 +13,7 @@ from danlu.model.event import Level
 from danlu.model.job import Input, Output
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
-from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, World, world
+from danlu.model.script import World, world
 from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.node import full, places, requirements
 from danlu.node.directory import TaskDirectory
@@ -36,12 +36,17 @@ class StageFailed(Exception):
 
 
 class Stage:
-    """Prepares one task. `check` is called often and raises when the task is to be stopped."""
+    """Prepares one task. `check` is called often and raises when the task is to be stopped. With
+    `mounts` inputs of this machine will be mounted at their places, which are made for it.
+    """
 
-    def __init__(self, directory: TaskDirectory, plan: AgentPlan, check: Check) -> None:
+    def __init__(
+        self, directory: TaskDirectory, plan: AgentPlan, check: Check, *, mounts: bool = False
+    ) -> None:
         self._directory = directory
         self._plan = plan
         self._check = check
+        self._mounts = mounts
         self._store: ObjectStore | None = None
 
     def run(self) -> World:
@@ -51,7 +56,6 @@ class Stage:
         """
         plan, layout = self._plan.plan, self._plan.layout
         found = world(plan, layout)
-        self._say_what_differs()
         with self._failing(ReasonCode.CODE_FAILED):
             places.make(layout, self._directory.path)
             if plan.code is not None:
@@ -86,15 +90,6 @@ class Stage:
         if self._store is None:
             self._store = open_store(self._plan.objects)
         return self._store, Fetcher(self._store, self._check)
-
-    def _say_what_differs(self) -> None:
-        layout = self._plan.layout
-        if not layout.literal:
-            self._directory.remark(
-                "paths-mapped",
-                literal=f"{LITERAL_HOME}, {LITERAL_CACHE}",
-                real=f"{layout.home}, {layout.cache}",
-            )
 
     # code and inputs
 
@@ -134,11 +129,17 @@ class Stage:
             raise Missing("path-missing", field=channel.name, value=path)
         if path.is_dir():
             os.scandir(path).close()
-            place.symlink_to(path, target_is_directory=True)
+            if self._mounts:
+                place.mkdir()
+            else:
+                place.symlink_to(path, target_is_directory=True)
         else:
             path.open("rb").close()
             place.mkdir()
-            (place / path.name).symlink_to(path)
+            if self._mounts:
+                (place / path.name).touch()
+            else:
+                (place / path.name).symlink_to(path)
         self._directory.note("input-linked", name=channel.name, url=str(channel.url))
 
     def _bring(

@@ -16,12 +16,12 @@ import select
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from danlu.model.codec import from_json, to_json
 from danlu.model.script import Layout, TaskPlan, world
-from danlu.node import agent, cgroup, identity, linux, shim
+from danlu.node import agent, cgroup, identity, linux, namespaces, shim
 from danlu.node.directory import open_end
 from danlu.node.store import WARM
 from danlu.ports import task_directory as files
@@ -50,11 +50,13 @@ class _Spare:
         return True
 
 
-def serve() -> int:
+def serve(*, apart: bool = True) -> int:
     """Answer requests until stdin ends. A request is a line of JSON, `{"directory": …}`; the
-    answer a `ProcessIdentity`, or `{"error": …}`.
+    answer a `ProcessIdentity`, or `{"error": …}`. Asked for anything else, it answers what
+    namespaces the machine allows. `apart` = programs are expected to have some of their own.
     """
     _warm()
+    kind = namespaces.offered().kind if apart else ""
     # Agents that end are nobody's concern here; without this they would stay as zombies.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # An agent may be told to stop before it has said what it does about that.
@@ -63,9 +65,12 @@ def serve() -> int:
     for request in _requests():
         if request is None:
             with suppress(OSError):
-                spare = spare or _fork()
+                spare = spare or _fork(kind)
             continue
-        os.write(1, json.dumps(_begin(request["directory"], spare)).encode() + b"\n")
+        if "directory" not in request:
+            os.write(1, json.dumps(asdict(namespaces.offered())).encode() + b"\n")
+            continue
+        os.write(1, json.dumps(_begin(request["directory"], spare, kind)).encode() + b"\n")
         spare = None
     return 0
 
@@ -90,22 +95,22 @@ def _requests() -> Iterator[dict[str, Any] | None]:
             waiting += more
 
 
-def _begin(directory: str, spare: _Spare | None) -> dict[str, Any]:
+def _begin(directory: str, spare: _Spare | None, kind: str) -> dict[str, Any]:
     try:
         if spare is None or not spare.send(directory):
-            spare = _fork()
+            spare = _fork(kind)
             spare.send(directory)
     except OSError as error:
         return {"error": f"no process could be made: {error.strerror}"}
     return dict(spare.identity)
 
 
-def _fork() -> _Spare:
+def _fork(kind: str) -> _Spare:
     order_read, order_write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(order_write)
-        _wait_for_directory(order_read)
+        _wait_for_directory(order_read, kind)
     os.close(order_read)
     # It lives at least until it is given a directory, so its identity can be read now.
     found = identity.of(pid)
@@ -115,13 +120,13 @@ def _fork() -> _Spare:
     return _Spare(found, order_write)
 
 
-def _wait_for_directory(order: int) -> None:
+def _wait_for_directory(order: int, kind: str) -> None:
     """Be an agent as soon as there is a directory to be it for; does not return."""
     linux.close_all_but({0, 1, 2, order})
     detach()
     ready: shim.Handle | None = None
     with suppress(OSError):
-        ready = shim.fork()
+        ready = shim.fork(kind)
     _rehearse()
     directory = os.read(order, 1 << 16).decode()
     os.close(order)
@@ -167,6 +172,7 @@ def _warm() -> None:
     _rehearse()
     identity.boot_id()
     cgroup.here()
+    namespaces.offered()
     gc.collect()
     # What is there now is shared with every agent; the collector must not touch its pages.
     gc.freeze()

@@ -22,6 +22,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `stored.jsonl` | agent | one output file that is safely stored a line |
 | `exit.json` | shim (agent if the shim died) | how the program ended; before the lock drops |
 | `done.json` | agent | outputs and logs are stored (or why not) |
+| `view/` | agent | an empty directory, on which the program's view of files is built |
 | `work/` | agent | code, inputs, outputs, home, cache, temp; removed once outputs are stored |
 
 An agent that finds the directory already begun takes it over: the one before it has died (the
@@ -46,6 +47,7 @@ CGROUP = "cgroup.json"
 STOP = "stop.json"
 FENCED = "fenced.json"
 TOLD = "told"
+VIEW = "view"
 NOTICE = f"{TOLD}/notice.json"
 """In a directory of its own: of the others the program sees none."""
 LOG = "log"
@@ -135,6 +137,8 @@ class TaskFile(TypedDict):
     shim: ProcessIdentity
     program: ProcessIdentity
     started_at: int
+    first: NotRequired[ProcessIdentity]
+    """The first process of the program's PID namespace, where it has one: ours, not the task's."""
 
 
 class StopFile(TypedDict):

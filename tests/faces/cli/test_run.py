@@ -35,7 +35,7 @@ ARGUMENT = st.one_of(
 @given(st.lists(ARGUMENT, max_size=30))
 def test_the_script_gets_exactly_the_arguments(house: House, args: list[str]) -> None:
     """(case 92) Through the whole platform; a leading `--` is ours to take."""
-    out = house.home / "argv.json"
+    out = house.shared / "argv.json"
     if not hasattr(test_the_script_gets_exactly_the_arguments, "script"):
         test_the_script_gets_exactly_the_arguments.script = house.script(ECHO)  # type: ignore[attr-defined]  # made once
     script = test_the_script_gets_exactly_the_arguments.script  # type: ignore[attr-defined]  # as above
@@ -45,7 +45,7 @@ def test_the_script_gets_exactly_the_arguments(house: House, args: list[str]) ->
 
 def test_parameters_and_variables_arrive_as_they_are(house: House) -> None:
     """(case 94) Newlines and quotes in values."""
-    out = house.home / "env.json"
+    out = house.shared / "env.json"
     value = "a\nb\r\n\"c\" 'd' $HOME `x` =训练"
     house.good(
         "run", "--env", f"OUT={out}", "--env", f"NASTY={value}", "--param", f"p={value}",

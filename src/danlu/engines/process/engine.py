@@ -30,7 +30,7 @@ from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
-from danlu.node import cgroup, gpu, places
+from danlu.node import cgroup, containment, gpu, places
 from danlu.node.directory import publish_json, read_json, sync_directory
 from danlu.node.log_files import ORIGIN
 from danlu.ports import crash
@@ -99,7 +99,9 @@ class ProcessEngine:
         self._bell = Bell(self._root / "wake")
         agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
         agent_environment |= crash.environment()
-        self._starter = Starter(self._root / "agents.err", agent_environment)
+        self._starter = Starter(
+            self._root / "agents.err", agent_environment, bare=not isolation.wanted
+        )
         self._starter.warm()
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
             self._discard(leftover)
@@ -108,9 +110,15 @@ class ProcessEngine:
 
     @property
     def powers(self) -> Powers:
-        """Tasks see this machine's files; limits are enforced where control groups may be made."""
+        """Tasks see this machine's files. Limits are enforced where control groups may be made,
+        paths are ModelArts' where tasks may have a view of their own.
+        """
         held = cgroup.here().controllers.issuperset(cgroup.CONTROLLERS)
-        return Powers(literal_paths=False, enforces_limits=held, local_paths=True)
+        return Powers(literal_paths=self._apart, enforces_limits=held, local_paths=True)
+
+    @property
+    def _apart(self) -> bool:
+        return self._isolation.wanted and bool(self._starter.offer().kind)
 
     def close(self) -> None:
         """Let go of everything. Tasks go on without this engine."""
@@ -123,6 +131,11 @@ class ProcessEngine:
 
     def layout(self, ref: Ref, plan: TaskPlan) -> Layout:
         """The layout that `plan` would get under `ref`; nothing is made."""
+        found = self._layout(ref, plan)
+        return containment.literal(found) if self._apart else found
+
+    def _layout(self, ref: Ref, plan: TaskPlan) -> Layout:
+        """Where the places of a task lie for whoever has no view of his own."""
         environment = self._environment_of(plan)
         return places.layout(
             str(self._path(ref)),
@@ -305,7 +318,7 @@ class ProcessEngine:
         )
         whole = AgentPlan(
             plan,
-            self.layout(launch.ref, plan),
+            self._layout(launch.ref, plan),
             self._objects,
             self._environment,
             self._bell.path,

@@ -85,13 +85,30 @@ EVENTS: dict[str, tuple[str, str]] = {
         "pip-requirements.txt installed in {took_s} s",
         "pip-requirements.txt 安装完成，用时 {took_s} 秒",
     ),
+    "namespaces-missing": (
+        (
+            "no namespaces of its own ({detail}): it sees the processes of the machine and has no"
+            " /tmp and /dev/shm of its own (see danlu doctor)"
+        ),
+        (
+            "没有独立的命名空间（{detail}）：可以看到本机的进程，/tmp 和 /dev/shm 不是独占的"
+            "（详见 danlu doctor）"
+        ),
+    ),
+    "view-in-the-way": (
+        (
+            "no namespaces of its own: its Python environment lies below {literal}, where a job's own"
+            " places would be"
+        ),
+        "没有独立的命名空间：其 Python 环境位于 {literal} 之下，与作业自己的目录冲突",
+    ),
     "paths-mapped": (
         (
-            "this engine cannot give the literal paths of ModelArts: {literal} is {real} here; use the"
+            "this task cannot have the literal paths of ModelArts: {literal} is {real} here; use the"
             " variables MA_JOB_DIR, MA_MOUNT_PATH and MA_CACHE_DIR or the injected arguments"
         ),
         (
-            "该引擎无法提供 ModelArts 的固定路径：{literal} 在此处为 {real}；请使用变量 MA_JOB_DIR、"
+            "该任务无法使用 ModelArts 的固定路径：{literal} 在此处为 {real}；请使用变量 MA_JOB_DIR、"
             "MA_MOUNT_PATH、MA_CACHE_DIR 或注入的参数"
         ),
     ),

@@ -1,0 +1,160 @@
+"""The files that a task sees: the machine's, with ModelArts' places in them and without what is
+hidden. Built in a mount namespace of the task's own; it is gone with the task's last process.
+
+The root is a small file system in memory on which everything else is mounted: the system's
+directories as they are, the task's home at /home/ma-user, its scratch space at /cache, a /tmp and
+a /dev/shm of its own. Nothing is made on the machine's own root, so root can leave no traces there
+and other users need no right to write there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from danlu.model.script import LITERAL_CACHE, LITERAL_HOME
+from danlu.node import linux
+from danlu.node.reach import PARTS_OF_RUN, Reach, covers, hidden_paths, own_home
+
+BIND = linux.MS_BIND | linux.MS_REC
+CLOSED = linux.MS_NOSUID | linux.MS_NODEV
+READ_ONLY = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | CLOSED
+OURS = ("cache", "dev", "home", "proc", "root", "run", "sys", "tmp")
+"""Names of the root that the view gives in a way of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`root` is an empty directory to build on; `home`, `cache` and `temp` are what the task finds
+    at its places, and so are the pairs of `places`, what and where. `shm_bytes` is the most that
+    its /dev/shm holds (0 = half of the memory).
+    """
+
+    root: str
+    home: str
+    cache: str
+    temp: str
+    places: tuple[tuple[str, str], ...] = ()
+    shm_bytes: int = 0
+
+
+def possible(needed: Iterable[str]) -> bool:
+    """Whether nothing that a task needs lies where the view puts its own."""
+    return not any(covers(place, (path,)) for path in needed for place in (LITERAL_HOME, "/cache"))
+
+
+def enter(view: View, reach: Reach) -> None:
+    """See nothing but the view from now on. OSError where it cannot be built."""
+    linux.unshare(linux.NEW_MOUNTS)
+    # What is mounted on the machine later is seen here too, but not the other way round.
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_SLAVE)
+    linux.mount("danlu", view.root, "tmpfs", CLOSED, "mode=755,size=16m")
+    linux.mount(None, view.root, None, linux.MS_UNBINDABLE)
+    builder = _Builder(view, reach)
+    builder.build()
+    os.chdir(view.root)
+    linux.pivot_root(".", ".")
+    linux.unmount(".")
+    os.chdir("/")
+    linux.mount(None, "/", None, READ_ONLY)
+
+
+class _Builder:
+    def __init__(self, view: View, reach: Reach) -> None:
+        self._view = view
+        self._reach = reach
+        self._root = view.root
+        self._own = own_home()
+        self._masked: list[str] = ["/home", "/root", "/run", "/tmp", "/var/tmp"]  # noqa: S108 -- only named
+        """Where the view shows something else than the machine has."""
+
+        self._blanks: list[str] = []
+        """Where something hidden was: empty, but for ways to what is needed."""
+
+    def build(self) -> None:
+        with os.scandir("/") as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name not in OURS:
+                    self._same(entry.path)
+        self._devices()
+        self._same("/sys")
+        Path(f"{self._root}/proc").mkdir()
+        flags = CLOSED | linux.MS_NOEXEC
+        linux.mount("proc", f"{self._root}/proc", "proc", flags)
+        Path(f"{self._root}/run").mkdir()
+        for name in PARTS_OF_RUN:
+            self._same(f"/run/{name}")
+        self._homes()
+        for source, place in (
+            (self._view.home, LITERAL_HOME),
+            (self._view.cache, LITERAL_CACHE),
+            (self._view.temp, "/tmp"),  # noqa: S108 -- the task's own
+            (self._view.temp, "/var/tmp"),  # noqa: S108 -- the same
+            *self._view.places,
+        ):
+            self._put(source, place)
+        if self._own and covers_any(self._masked, self._own):
+            self._needed_at(self._own, writable=False)
+        for path in hidden_paths(self._reach.hidden, self._own):
+            self._hide(path)
+        for writable, paths in ((False, self._reach.readable), (True, self._reach.writable)):
+            for path in paths:
+                if covers_any(self._masked, path):
+                    self._needed_at(path, writable=writable)
+        for place in self._blanks:
+            linux.mount(None, place, None, READ_ONLY)
+
+    def _devices(self) -> None:
+        self._same("/dev")
+        shared = Path(f"{self._root}/dev/shm")  # noqa: S108 -- the task's own
+        if shared.is_dir():
+            size = f",size={self._view.shm_bytes}" if self._view.shm_bytes else ""
+            linux.mount("shm", str(shared), "tmpfs", CLOSED, f"mode=1777{size}")
+
+    def _homes(self) -> None:
+        for name in ("home", "root"):
+            Path(f"{self._root}/{name}").mkdir()
+
+    def _same(self, path: str) -> None:
+        """Show something of the machine at its own place; a link as a link."""
+        if os.path.lexists(path):
+            if Path(path).is_symlink():
+                Path(self._root + path).symlink_to(Path(path).readlink())
+            else:
+                self._put(path, path)
+
+    def _needed_at(self, path: str, *, writable: bool) -> None:
+        """Show what a link leads to under the link's own name: the rest of the way is hidden."""
+        if Path(path).exists():
+            self._put(path, path)
+            if not writable:
+                with suppress(OSError):  # Landlock, or else the owner's rights, are left
+                    linux.make_read_only(self._root + path)
+
+    def _put(self, source: str, place: str) -> None:
+        target = Path(self._root + place)
+        if Path(source).is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        elif not os.path.lexists(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
+        linux.mount(source, str(target), None, BIND)
+
+    def _hide(self, path: str) -> None:
+        target = Path(self._root + path)
+        if not os.path.lexists(target) or target.is_symlink():
+            return
+        self._masked.append(path)
+        if target.is_dir():
+            linux.mount("hidden", str(target), "tmpfs", CLOSED, "mode=755,size=1m")
+            self._blanks.append(str(target))
+        else:
+            linux.mount("/dev/null", str(target), None, BIND)
+
+
+def covers_any(directories: Iterable[str], path: str) -> bool:
+    """Whether `path` is one of these directories or lies below one."""
+    return any(covers(directory, (path,)) for directory in directories)
