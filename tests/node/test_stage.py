@@ -22,7 +22,7 @@ from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.node import places, tree
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import executable, relative
-from danlu.node.stage import Stage, StageFailed
+from danlu.node.stage import Stage, StageFailed, checkpoint_of
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 from danlu.stores.folder import FolderStore
@@ -415,3 +415,49 @@ def test_the_modes_of_our_own_files_are_private(site: Site) -> None:
     site.directory.note("limits-unenforced")
     for name in (files.EXIT, files.NOTES):
         assert (site.path / name).stat().st_mode & 0o077 == 0
+
+
+# ---------------------------------------------------------------- damage
+
+
+def blob_of(site: Site, key: str) -> Path:
+    return Path(site.store.local_file("danlu", key))
+
+
+@pytest.mark.parametrize("damage", ["a flipped bit", "a torn end"])
+def test_a_damaged_checkpoint_is_left_out_and_the_one_before_it_is_used(
+    site: Site, damage: str
+) -> None:
+    """(faults 24, 25) The hash that does not match is named."""
+    for step in (100, 200):
+        for part in ("weights.bin", "optimizer/shard-0"):
+            site.put(f"run/step-{step}/{part}", bytes(range(256)) * 40)
+    site.put("run/best.bin", b"best")
+    blob = blob_of(site, "run/step-200/optimizer/shard-0")
+    whole = blob.read_bytes()
+    blob.chmod(0o600)
+    blob.write_bytes(whole[:77] if damage == "a torn end" else whole[:5] + b"!" + whole[6:])
+    output = Output("o", ObjectUrl("danlu", "run/"), prefetch=True)
+    world = site.stage(outputs=(output,))
+    assert names_in(world.outputs[0]) == ["best.bin", "step-100"]
+    assert names_in(Path(world.outputs[0], "step-100")) == ["optimizer", "weights.bin"]
+    said = site.notes()["output-damaged"]
+    assert said == {"name": "o", "file": "step-200/optimizer/shard-0", "left_out": "step-200"}
+
+
+def test_a_damaged_input_is_not_passed_over(site: Site) -> None:
+    site.put("data/a", b"whole")
+    blob_of(site, "data/a").write_bytes(b"who")
+    said = fails(site, ReasonCode.INPUT_FAILED, inputs=(Input("i", ObjectUrl("danlu", "data/")),))
+    assert "3 bytes" in str(said["detail"]) or "size" in str(said["detail"])
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("step-200/a", "step-200"), ("models/step-200/x/a", "models/step-200"), ("a.pt", "a.pt"),
+        ("epoch_3/step_7/a", "epoch_3"), ("last/a", "last"), ("last/x/a", "last/x"),
+    ],
+)  # fmt: skip
+def test_the_checkpoint_of_a_file(name: str, whole: str) -> None:
+    assert checkpoint_of(name) == whole

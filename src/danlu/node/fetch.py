@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,8 @@ class Tally:
     size: int = 0
     skipped: list[str] = field(default_factory=list)
     skipped_count: int = 0
+    damaged: list[str] = field(default_factory=list)
+    """Names whose content is not what was stored; they were not brought."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, size: int) -> None:
@@ -98,9 +101,17 @@ class Fetcher:
         self._local = local
 
     def directory(
-        self, source: Source, prefix: str, place: Path, after: Callable[[int], None]
+        self,
+        source: Source,
+        prefix: str,
+        place: Path,
+        after: Callable[[int], None],
+        *,
+        proved: bool = False,
     ) -> Tally:
-        """Bring everything below `prefix` into `place`; `after` hears each file's size."""
+        """Bring everything below `prefix` into `place`; `after` hears each file's size. `proved`:
+        each file is compared with its digest, and what is damaged is left out and told of.
+        """
         tally = Tally()
         made: set[str] = set()
 
@@ -118,7 +129,11 @@ class Fetcher:
             if name.rpartition("/")[0] not in made:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 made.add(name.rpartition("/")[0])
-            self.file(info, path)
+            if not proved:
+                self.file(info, path)
+            elif not self._proved(info, path):
+                tally.damaged.append(name)
+                return
             tally.add(info.size)
             after(info.size)
 
@@ -143,6 +158,19 @@ class Fetcher:
         if executable(info.metadata.get("mode", "")):
             path.chmod(0o755)
 
+    def _proved(self, info: ObjectInfo, path: Path) -> bool:
+        """Bring one object; False, and nothing is left, where it is not what was stored."""
+        try:
+            self.file(info, path)
+            good = not info.sha256 or digest(path) == info.sha256
+        except EngineError as error:
+            if error.key != "object-damaged":
+                raise
+            good = False
+        if not good:
+            path.unlink()
+        return good
+
     def _copy_local(self, info: ObjectInfo, target: int) -> bool:
         """Let the kernel copy, where the object is a file of this machine."""
         if self._local is None:
@@ -155,6 +183,12 @@ class Fetcher:
                 os.close(descriptor)
             return True
         return False
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def executable(mode: str) -> bool:

@@ -146,8 +146,9 @@ class Stage:
         self, key: str, channel: Input | Output, url: ObjectUrl, place: Path, since: int = 0
     ) -> Tally | None:
         """Bring an object or everything below a prefix, as far as it was written since an instant
-        (UTC ms); None if there is nothing.
+        (UTC ms); None if there is nothing. What an output holds is proved by its digests.
         """
+        proved = isinstance(channel, Output)
         store, fetcher = self._fetcher()
         place.mkdir(parents=True, exist_ok=True)
         if url.key and not url.key.endswith("/"):
@@ -160,14 +161,14 @@ class Stage:
                     return None
                 source = Source(1, info.size, lambda: [info])
                 prefix = url.key[: -len(url.name)]
-                return fetcher.directory(source, prefix, place, lambda _: None)
+                return fetcher.directory(source, prefix, place, lambda _: None, proved=proved)
         source = survey(store, url.bucket, url.directory, self._check, since)
         if not source.size and not list(source.objects()):
             return None
         told = {"name": channel.name, "url": str(url)}
         self._directory.note(key, **told, size=size(source.size))
         progress = _Progress(source.size, lambda text: self._progress(channel.name, text))
-        tally = fetcher.directory(source, url.directory, place, progress.add)
+        tally = fetcher.directory(source, url.directory, place, progress.add, proved=proved)
         self._warn_of_skipped(channel.name, tally)
         return tally
 
@@ -203,6 +204,8 @@ class Stage:
             tally: Tally | None = copy_tree(Path(output.url.path), place, self._check, since)
         else:
             tally = self._bring("input-staging", output, output.url, place, since)
+            for name in tally.damaged if tally is not None else ():
+                self._leave_out(output, place, name)
         if tally is None or not tally.files:
             return
         stored.everything(index, place)
@@ -212,6 +215,17 @@ class Stage:
             files=tally.files,
             size=size(tally.size),
             url=str(output.url),
+        )
+
+    def _leave_out(self, output: Output, place: Path, name: str) -> None:
+        """Take away the checkpoint that a damaged file belongs to: a script that takes the newest
+        one finds the one before it, whole.
+        """
+        whole = checkpoint_of(name)
+        if whole != name:
+            places.remove_tree(place / whole)
+        self._directory.note(
+            "output-damaged", Level.WARNING, name=output.name, file=name, left_out=whole
         )
 
     # requirements
@@ -226,6 +240,17 @@ class Stage:
                 raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
         self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")
         return world(self._plan.plan, layout)
+
+
+def checkpoint_of(name: str) -> str:
+    """The checkpoint that a file belongs to: the outermost directory above it whose name has a
+    number (`step-200`, `epoch_3`), else its own directory, else the file itself.
+    """
+    parts = name.split("/")[:-1]
+    for depth, part in enumerate(parts, 1):
+        if any(c.isdigit() for c in part):
+            return "/".join(parts[:depth])
+    return "/".join(parts) or name
 
 
 class _Progress:

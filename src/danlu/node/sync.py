@@ -14,9 +14,10 @@ from danlu.model.errors import PlatformError
 from danlu.model.job import Output
 from danlu.model.manifest import File, Owner, hidden
 from danlu.node.commit import Commit, Superseded
+from danlu.node.fetch import digest
 from danlu.node.parallel import each
 from danlu.node.stored import State, Stored, state_of
-from danlu.node.target import Target, Unsteady, digest
+from danlu.node.target import Target, Unsteady
 from danlu.ports.crash import crash_point
 
 PROBLEMS = (OSError, PlatformError, Unsteady, Superseded)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 from danlu.model.errors import Missing, Refused
 from danlu.model.url import LocalUrl, ObjectUrl, Url
 from danlu.node import linux
-from danlu.node.fetch import copy_file
+from danlu.node.fetch import copy_file, digest
 from danlu.node.store import open_store
 from danlu.node.stored import State, state_of
 from danlu.ports.objects import ObjectStore
@@ -78,12 +78,6 @@ def open_target(url: Url, objects: Mapping[str, str]) -> Target:
     if isinstance(url, LocalUrl):
         return FolderTarget(Path(url.path))
     return ObjectTarget(open_store(objects), url)
-
-
-def digest(file: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class SteadyFile(io.RawIOBase):

@@ -84,7 +84,9 @@ def _start(data: str, flags: tuple[str, ...]) -> dict[str, Any]:
         if ready is not None and ready.get("pid") == process.pid:
             return ready
         if process.poll() is not None:
-            raise Failure(FAULT, "server-died", log=path, words=_last_words(path))
+            # One that was killed says nothing against the next one.
+            status = RETRY if process.returncode < 0 else FAULT
+            raise Failure(status, "server-died", log=path, words=_last_words(path))
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
     process.terminate()

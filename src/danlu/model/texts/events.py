@@ -73,6 +73,16 @@ EVENTS: dict[str, tuple[str, str]] = {
         ),
         "输出“{name}”：有 {count} 项既不是文件，也不是指向其内部文件的链接（{example} 等），未保存",
     ),
+    "output-damaged": (
+        (
+            "output '{name}': {file} is not what was stored (torn, or a bit flipped); {left_out} was left"
+            " out, so that the one before it is used"
+        ),
+        (
+            "输出“{name}”：{file} 与所存内容不符（被截断或位翻转）；已略去 {left_out}，以便使用其之前的"
+            "检查点"
+        ),
+    ),
     "output-prefetched": (
         "output '{name}': {files} earlier file(s), {size} fetched from {url}",
         "输出“{name}”：已从 {url} 取回 {files} 个已有文件，{size}",
