@@ -134,6 +134,13 @@ class Settings:
         "在数据库所在磁盘上预留的 MiB，用于磁盘写满时仍能记录作业的结束；0 表示不预留"
         "（小磁盘最多占其十六分之一）",
     )
+    hang_after_s: int = _setting(
+        1800,
+        "seconds without a byte of log, without I/O and with flat use of GPU or CPU after which a"
+        " task is taken to hang where the job does not say (danlu.hang_after_s); 0 = never",
+        "作业未指定（danlu.hang_after_s）时，任务无日志、无读写且 GPU 或 CPU 占用不变达多少秒后视为"
+        "卡死；0 表示不检测",
+    )
     platform_retries: int = _setting(
         3,
         "how many attempts in a row a job may lose to the platform (a killed agent, a restarted"
@@ -280,6 +287,7 @@ def _integer(key: str, value: Any, source: str) -> int:
         "log_limit_mib": (1, limits.LOG_MIB),
         "store_patience_s": (0, 7 * 24 * 3600),
         "platform_retries": (0, 100),
+        "hang_after_s": (0, 31_536_000),
         "reserve_mib": (0, 1 << 20),
     }
     low, high = bounds.get(key, (0, 2**62))

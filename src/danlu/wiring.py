@@ -202,6 +202,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         local_paths=settings.allow_local_paths,
         log_bytes=settings.log_limit_mib << 20,
         platform_retries=settings.platform_retries,
+        hang_after_s=settings.hang_after_s,
     )
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)

@@ -8,6 +8,7 @@ import pytest
 
 from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import Invalid
+from danlu.model.hang import Hang, HangAction
 from danlu.model.job import Job, JobView
 from danlu.model.retry import FREE, Cause, Retry
 from danlu.wire.modelarts_training import job_spec
@@ -92,6 +93,26 @@ def test_a_wrong_field_is_named(field: str, extras: dict[str, Any]) -> None:
     with pytest.raises(Invalid) as refused:
         asked(**extras)
     assert refused.value.params["field"] == field
+
+
+def test_modelarts_hang_retry_restarts_what_hangs() -> None:
+    spec = job_spec(body({RETRY_NUM: "2", "fault-tolerance/hang-retry": "true"}))
+    assert spec.hang == Hang(None, HangAction.RESTART)
+    assert spec.retry == Retry(2, (Cause.HANG, *FREE))
+    assert job_spec(body({"fault-tolerance/hang-retry": "true"})).hang == Hang()
+
+
+def test_our_fields_about_hangs() -> None:
+    assert job_spec(body()).hang == Hang()
+    spec = job_spec(body(hang_after_s=60, on_hang="stop"))
+    assert spec.hang == Hang(60, HangAction.STOP)
+    shown = job(
+        JobView(Job("j", "w", spec, 1, "u"), Attempt(AttemptKey("j", 1, "t"), State.QUEUED, 1)), 2
+    )
+    assert job_spec(shown).hang == spec.hang
+    for wrong in ({"hang_after_s": -1}, {"on_hang": "pray"}):
+        with pytest.raises(Invalid):
+            job_spec(body(**wrong))
 
 
 @pytest.mark.parametrize(

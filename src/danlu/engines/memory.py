@@ -25,6 +25,7 @@ from danlu.ports.engine import (
     Ref,
     Sample,
     Seen,
+    StopReason,
     WakeCallback,
 )
 from danlu.ports.world import Clock
@@ -178,8 +179,9 @@ class MemoryEngine:
         self._called("observe")
         return {ref: self._seen(ref) for ref in refs}
 
-    def stop(self, ref: Ref, grace_s: float) -> None:
+    def stop(self, ref: Ref, grace_s: float, reason: StopReason = StopReason.STOP) -> None:
         """Send the script its SIGTERM, and SIGKILL after `grace_s`."""
+        del reason
         self._called("stop")
         self._must_answer()
         with self._cluster.lock:

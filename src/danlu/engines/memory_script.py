@@ -40,6 +40,8 @@ class Script:
     collect_s: float = 0.0
     storing_problem: ReasonCode | None = None
     storing_detail: Mapping[str, str | int] = field(default_factory=dict)
+    hangs_after_s: float | None = None
+    """Nothing moves any more from so many seconds after the start on."""
     cpu_cores: float = 1.0
     memory_bytes: int = GIB
 
@@ -92,11 +94,19 @@ def follow(
         problem=script.storing_problem if done else None,
         detail=script.storing_detail if done else {},
         notes=_notes(script, launched_at, now),
+        hung_at=_hung_at(script, starts_at, now) if started and exit_ is None else None,
     )
     until = min(now, ended.ended_at)
     log = _log(script, starts_at, until) if started else b""
     ran = (starts_at, until) if started else None
     return Look(seen, log, exit_, script, ran, plan.log_limit_bytes)
+
+
+def _hung_at(script: Script, starts_at: int, now: int) -> int | None:
+    if script.hangs_after_s is None:
+        return None
+    at = starts_at + _ms(script.hangs_after_s)
+    return at if now >= at else None
 
 
 def _phase(started: bool, exit_: Exit | None, done: bool) -> Phase:  # noqa: FBT001 -- private

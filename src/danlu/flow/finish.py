@@ -30,9 +30,9 @@ def finish(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
 def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
     now = platform.clock.now()
     wanted = entry.attempt.reason
-    preempted = wanted is not None and wanted.code is ReasonCode.PREEMPTED
-    if preempted:
-        # Whoever asked for a stop while the job was losing its place gets it.
+    ours = wanted is not None and wanted.code in (ReasonCode.PREEMPTED, ReasonCode.HUNG)
+    if ours:
+        # Whoever asked for a stop while we were ending the job ourselves gets it.
         stopped_by = entry.job.stopped_by
     else:
         stopped_by = str(wanted.params.get("user", "")) if wanted else ""
@@ -42,7 +42,7 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
         stopped_by,
         ended=_ended(platform, entry, looks),
         storing=_storing(looks),
-        preempted=wanted if preempted else None,
+        taken=wanted if ours else None,
     )
     reached = after(State.COLLECTING, event)
     if event is Event.OK:

@@ -12,6 +12,7 @@ import threading
 
 from danlu.flow.board import Board
 from danlu.flow.finish import finish
+from danlu.flow.hang import hang
 from danlu.flow.launch import launch
 from danlu.flow.observe import observe
 from danlu.flow.place import place
@@ -72,6 +73,7 @@ class Loop:
         platform, board = self._platform, self._board
         self._refresh()
         seen = observe(platform, board)
+        hang(platform, board, seen)
         stop(platform, board, seen)
         finish(platform, board, seen)
         retry(platform, board)

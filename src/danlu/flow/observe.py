@@ -102,6 +102,7 @@ def _facts(entry: Entry, seen: Sequence[Seen]) -> tuple[list[Task], list[JobEven
         place = places.get(index)
         before = known.get(index) or Task(index, node=place.node if place else "")
         now = replace(before, started_at=look.started_at or before.started_at)
+        now = replace(now, hung_at=look.hung_at)
         if look.exit is not None:
             now = _ended(now, look.exit)
         fresh = look.notes[before.notes_seen :]

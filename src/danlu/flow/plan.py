@@ -49,5 +49,11 @@ def plan(
         log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,
         log_url="" if spec.log_url is None else str(spec.log_url),
         api=platform.api,
+        hang_after_s=_hang_after_s(platform, spec),
         resumes_from=resumes_from,
     )
+
+
+def _hang_after_s(platform: Platform, spec: JobSpec) -> int:
+    after_s = spec.hang.after_s
+    return platform.limits.hang_after_s if after_s is None else after_s

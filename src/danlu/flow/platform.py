@@ -24,6 +24,8 @@ class Limits:
     """Whether `file://` channels are taken; needs an engine with that power as well."""
     log_bytes: int = 1 << 30
     """What is kept of a task's log where its job does not say."""
+    hang_after_s: int = 1800
+    """After how long without a sign of life a task is taken to hang, where its job does not say."""
     platform_retries: int = 3
     """How many attempts in a row a job may lose to the platform before it is given up."""
     bucket: str = "danlu"

@@ -11,8 +11,9 @@ from danlu.flow.board import Board, Entry
 from danlu.flow.platform import Platform
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State, after
 from danlu.model.event import JobEvent, Level
-from danlu.model.job import Intent
-from danlu.model.retry import Verdict, verdict
+from danlu.model.hang import HangAction
+from danlu.model.job import Intent, JobSpec
+from danlu.model.retry import Cause, Retry, Verdict, verdict
 from danlu.ports.crash import crash_point
 from danlu.ports.records import Again, Move
 
@@ -38,7 +39,7 @@ def _followed(platform: Platform, entry: Entry, move: Move) -> Move:
     earlier = [one for one, _ in known if one.key.number < move.key.number]
     ended = _ended(entry.attempt, move)
     found = verdict(
-        job.spec.retry,
+        _policy(job.spec),
         reason,
         [*earlier, ended],
         free=platform.limits.platform_retries,
@@ -50,6 +51,14 @@ def _followed(platform: Platform, entry: Entry, move: Move) -> Move:
         told = _told(move.at, "retries-used", found)
         return replace(move, events=(*move.events, told)) if found.most else move
     return replace(move, again=_again(platform, move, found))
+
+
+def _policy(spec: JobSpec) -> Retry:
+    """A job that wants a hang to be its end is not tried again after one."""
+    if spec.hang.action is HangAction.RESTART:
+        return spec.retry
+    on = tuple(cause for cause in spec.retry.on if cause is not Cause.HANG)
+    return replace(spec.retry, on=on)
 
 
 def _again(platform: Platform, move: Move, found: Verdict) -> Again:

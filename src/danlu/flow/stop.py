@@ -13,7 +13,7 @@ from danlu.model.event import JobEvent, Level
 from danlu.model.identity import Caller
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.crash import crash_point
-from danlu.ports.engine import Phase, Ref, Seen
+from danlu.ports.engine import Phase, Ref, Seen, StopReason
 from danlu.ports.records import Move
 
 STOPPABLE = (State.QUEUED, State.PLACED, State.LAUNCHING, State.RUNNING)
@@ -60,7 +60,7 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
         for ref in entry.refs:
             if ref.task not in entry.told_to_stop:
                 crash_point("stop.before-order")
-                platform.engine.stop(ref, grace_s)
+                platform.engine.stop(ref, grace_s, _why(entry))
                 crash_point("stop.after-order")
         entry.told_to_stop = frozenset(ref.task for ref in entry.refs)
 
@@ -74,6 +74,15 @@ def _begin(platform: Platform, board: Board, entry: Entry) -> None:
         params = {**reason.told(), "grace_s": entry.job.spec.grace_s}
         event = JobEvent(now, "job-stopping", params, Level.WARNING)
     board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
+
+
+def _why(entry: Entry) -> StopReason:
+    """What the program may learn of the stop."""
+    if entry.attempt.state is not State.STOPPING:
+        return StopReason.GANG
+    code = entry.attempt.reason.code if entry.attempt.reason else None
+    found = {ReasonCode.PREEMPTED: StopReason.PREEMPTION, ReasonCode.HUNG: StopReason.HANG}
+    return found.get(code, StopReason.STOP) if code else StopReason.STOP
 
 
 def _grace_s(entry: Entry) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from danlu.model.attempt import Attempt
+from danlu.model.hang import Hang
 from danlu.model.resources import Shape
 from danlu.model.retry import Retry
 from danlu.model.url import ObjectUrl, Url
@@ -99,6 +100,7 @@ class JobSpec:
     log_limit_bytes: int | None = None
     """What is kept of each task's log; None = what the server allows."""
     retry: Retry = field(default_factory=Retry)
+    hang: Hang = field(default_factory=Hang)
 
 
 @dataclass(frozen=True, slots=True)

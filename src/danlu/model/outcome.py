@@ -20,24 +20,25 @@ def outcome(
     *,
     ended: Sequence[Reason] = (),
     storing: Sequence[Reason] = (),
-    preempted: Reason | None = None,
+    taken: Reason | None = None,
 ) -> tuple[Event, Reason]:
     """The event that ends a collecting attempt and its reason.
 
     `ended` are the platform's own causes of a task's end, first one first (an input that could
     not be staged, a time limit, a lost task); `storing` what went wrong with outputs and logs
     afterwards. `stopped_by` names who asked for the stop that took effect while the tasks ran,
-    or is empty; `preempted` is the reason of an attempt that lost its place.
+    or is empty; `taken` is the reason of an attempt that the platform ended: it lost its place, or
+    it hung.
     """
     limit = next((cause for cause in ended if cause.code is ReasonCode.TIME_LIMIT), None)
     if limit is not None:
         return Event.STOPPED, limit
     if stopped_by:
         return Event.STOPPED, Reason(ReasonCode.STOPPED, {"user": stopped_by})
-    if preempted is not None:
+    if taken is not None:
         # Outputs that were not stored wait for a hand that saves them; another attempt would not
         # have them.
-        return Event.BAD, storing[0] if storing else preempted
+        return Event.BAD, storing[0] if storing else taken
     if ended:
         return (Event.VANISHED if ended[0].code in LOST else Event.BAD), ended[0]
     first = first_failure(tasks)

@@ -41,6 +41,7 @@ class ReasonCode(StrEnum):
     RESTORED = "restored"
     REBOOTED = "rebooted"
     PREEMPTED = "preempted"
+    HUNG = "hung"
 
 
 BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
@@ -64,6 +65,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.RESTORED: Blame.PLATFORM,
         ReasonCode.REBOOTED: Blame.PLATFORM,
         ReasonCode.PREEMPTED: Blame.CAPACITY,
+        ReasonCode.HUNG: Blame.USER,
     }
 )
 

@@ -47,10 +47,12 @@ CAUSES = MappingProxyType(
         ReasonCode.TASK_LOST: Cause.NODE,
         ReasonCode.REBOOTED: Cause.NODE,
         ReasonCode.PREEMPTED: Cause.PREEMPTION,
+        ReasonCode.HUNG: Cause.HANG,
     }
 )
 """What each reason is to a policy. Those that are missing are never tried again: the job did what
-it should, somebody wanted it to end, or its outputs wait on disk for a hand that saves them."""
+it should, somebody wanted it to end, its outputs wait on disk for a hand that saves them, the disk
+is full and would only be fuller, or nobody can say what became of it."""
 
 FIRST_DELAY_S = 2.0
 MOST_DELAY_S = 300.0

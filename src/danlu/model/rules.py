@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from danlu.model import limits
 from danlu.model.errors import Invalid
+from danlu.model.hang import HangAction
 from danlu.model.job import Access, Input, JobSpec, Output, Parameter
+from danlu.model.retry import Cause
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME
 
 NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -38,6 +40,7 @@ def check(spec: JobSpec) -> None:
     _numbers(spec)
     _annotations(spec.annotations)
     _together(spec)
+    _hang(spec)
 
 
 def name(value: str, field: str) -> None:
@@ -272,6 +275,18 @@ def _numbers(spec: JobSpec) -> None:
             raise Invalid(
                 "field-value", field=field, value=value, expected=f"a number from {low} to {high}"
             )
+
+
+def _hang(spec: JobSpec) -> None:
+    restarts = spec.hang.action is HangAction.RESTART
+    if restarts and (spec.retry.limit == 0 or Cause.HANG not in spec.retry.on):
+        raise Invalid(
+            "field-value",
+            field="danlu.on_hang",
+            value=spec.hang.action,
+            expected="notify or stop, unless danlu.retries is 1 or more and danlu.retry_on"
+            " has hang",
+        )
 
 
 def _annotations(annotations: Mapping[str, str]) -> None:

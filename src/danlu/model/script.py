@@ -105,6 +105,8 @@ class TaskPlan:
     """What is kept of the log: its head and its tail, half each; 0 = all of it."""
     api: str = ""
     """The server's API endpoint, for MA_APIGW_ENDPOINT; empty = not given."""
+    hang_after_s: int = 0
+    """After how many seconds in which nothing moves it is taken to hang; 0 = never."""
     resumes_from: int = 0
     """What lies in the outputs since this instant (UTC ms) was written by earlier attempts, and is
     brought back; 0 = there are none."""

@@ -11,7 +11,9 @@ from danlu.ports import task_directory as files
 from danlu.ports.task_directory import NoticeFile
 
 STOP = "stop"
+HANG = "hang"
 TIME_LIMIT = "time-limit"
+REASONS = (STOP, "preemption", HANG, "gang", TIME_LIMIT)
 VARIABLE = "DANLU_STOP_FILE"
 MOST_GRACE_S = 7 * 24 * 3600.0
 
@@ -36,13 +38,18 @@ def ordered_grace(directory: TaskDirectory) -> float | None:
     return _seconds(order.get("grace_s"))
 
 
+def ordered_reason(directory: TaskDirectory) -> str:
+    """Why a stop was ordered."""
+    return _reason((directory.read(files.STOP) or {}).get("reason"))
+
+
 def notice(directory: TaskDirectory) -> NoticeFile | None:
     """The notice that was given to the program, or None."""
     data = directory.read(files.NOTICE)
     if data is None:
         return None
     return {
-        "reason": TIME_LIMIT if data.get("reason") == TIME_LIMIT else STOP,
+        "reason": _reason(data.get("reason")),
         "at": _whole(data.get("at")),
         "grace_s": _seconds(data.get("grace_s")),
         "deadline": _whole(data.get("deadline")),
@@ -84,6 +91,10 @@ class Ending:
     def left_s(self) -> float | None:
         """Seconds until the deadline (negative when passed), None where there is none."""
         return None if self.deadline is None else self.deadline - boot_clock()
+
+
+def _reason(value: Any) -> str:
+    return value if value in REASONS else STOP
 
 
 def _seconds(value: Any) -> float:

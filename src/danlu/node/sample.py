@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from danlu.node import identity
 from danlu.node.directory import TaskDirectory, now_ms
+from danlu.node.hang import HangWatch
 from danlu.node.identity import Process
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan, SampleLine, TaskFile
@@ -25,6 +26,7 @@ FIRST_AFTER_S = 0.2
 DENSE_S = 60.0
 DENSE_EVERY_S = 1.0
 EVERY_S = 5.0
+SHORTEST_S = 0.05
 LONG_S = 24 * 3600.0
 LONG_EVERY_S = 30.0
 
@@ -90,6 +92,8 @@ class Meter:
         self._tree = Tree(root)
         self._monotonic = monotonic
         self._before: tuple[float, int] | None = None
+        self.processes: list[Process] = []
+        """Those of the last reading."""
 
     def read(self) -> SampleLine:
         """A sample. Cores are the mean since the one before, unknown in the first."""
@@ -100,6 +104,7 @@ class Meter:
         # Time of ended children moves to the parent that waited for them, the shim included.
         ticks = sum(p.busy_ticks + p.reaped_ticks for p in processes.values())
         ticks += root.reaped_ticks if root is not None else 0
+        self.processes = list(processes.values())
         sample: SampleLine = {"at": now_ms()}
         if processes:
             sample["memory_bytes"] = sum(p.resident_pages for p in processes.values()) * _PAGE
@@ -119,6 +124,7 @@ class Sampler:
         self._directory = directory
         self._plan = plan
         self._meter = Meter(root, self._first)
+        self._hang = HangWatch(directory, plan)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -145,7 +151,11 @@ class Sampler:
                 sample = self._meter.read()
                 found: dict[str, Any] = {**sample, **(gpus() if gpus is not None else {})}
                 self._directory.append(files.SAMPLES, found)
-            if self._stopping.wait(interval_s(time.monotonic() - began)):
+                self._hang.look(cast("SampleLine", found), self._meter.processes)
+            pause_s = interval_s(time.monotonic() - began)
+            if self._hang.every_s:
+                pause_s = min(pause_s, max(SHORTEST_S, self._hang.every_s))
+            if self._stopping.wait(pause_s):
                 return
 
 

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import cast
 
-from danlu.node import ending, identity, tree
+from danlu.node import ending, identity, stacks, tree
 from danlu.node.cgroup import Group
 from danlu.node.collect import output_syncs
 from danlu.node.directory import TaskDirectory
@@ -103,7 +103,7 @@ class Supervisor:
     def _act(self) -> float:
         """Carry out what is due; how long there is nothing to do."""
         grace_s = ending.ordered_grace(self._directory)
-        if grace_s is not None and self._ending.order(ending.STOP, grace_s):
+        if grace_s is not None and self._ordered(grace_s):
             self._term_due = True
         limit_left_s = self._limit_left_s()
         if limit_left_s is not None and limit_left_s <= 0 and self._ending.deadline is None:
@@ -114,6 +114,15 @@ class Supervisor:
         if left_s is None:
             return LONGEST_S if limit_left_s is None else min(LONGEST_S, limit_left_s + 0.001)
         return min(LONGEST_S, left_s + 0.001) if left_s > 0 else self._kill()
+
+    def _ordered(self, grace_s: float) -> bool:
+        """Take an order to stop; True the first time."""
+        reason = ending.ordered_reason(self._directory)
+        hung = reason == ending.HANG and self._ending.deadline is None
+        if hung and not self._directory.exists(files.HUNG):
+            # Another rank hangs, and this one may be what it waits for.
+            stacks.record(self._directory, self._below_shim(), self._plan.packages)
+        return self._ending.order(reason, grace_s)
 
     def _limit_left_s(self) -> float | None:
         limit_s = self._plan.plan.time_limit_s

@@ -63,6 +63,16 @@ class Exit:
     detail: Mapping[str, str | int] = field(default_factory=dict)
 
 
+class StopReason(StrEnum):
+    """Why a task is stopped; its program can read it (DANLU_STOP_FILE)."""
+
+    STOP = "stop"
+    PREEMPTION = "preemption"
+    HANG = "hang"
+    GANG = "gang"
+    """Another task of the attempt has failed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something the node agent did or noticed; `key` names a text of `texts.events`."""
@@ -87,6 +97,8 @@ class Seen:
     """Every note so far, oldest first."""
     unreachable: bool = False
     """The engine cannot tell at the moment; `phase` is the last one known."""
+    hung_at: int | None = None
+    """Since when (UTC ms) nothing moves in a task that runs; its stacks are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +202,11 @@ class Engine(Protocol):
     def observe(self, refs: Iterable[Ref]) -> Mapping[Ref, Seen]:
         """Say what is known of each ref. Never raises for unknown ones; cheap."""
 
-    def stop(self, ref: Ref, grace_s: float) -> None:
-        """SIGTERM to the tree, `grace_s` seconds, then SIGKILL to all of it. Does not wait."""
+    def stop(self, ref: Ref, grace_s: float, reason: StopReason = StopReason.STOP) -> None:
+        """SIGTERM to the tree, `grace_s` seconds, then SIGKILL to all of it. Does not wait.
+
+        The program can learn `reason`. Because of a hang, its stacks are recorded first.
+        """
 
     def logs(self, ref: Ref, since: int, limit: int = 1 << 20) -> LogChunk:
         """At most `limit` bytes from the absolute offset `since`; does not wait for more.

@@ -13,6 +13,8 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `task.json` | shim | `ProcessIdentity` of shim and program, `started_at` |
 | `cgroup.json` | agent | the directories of the task's control groups, by controller |
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
+| `hung.json` | agent | since when nothing moves in it; removed when something does |
+| `stacks.txt` | agent | where its processes stood when nothing moved; append-only |
 | `fenced.json` | server | `{"by": …}`: the attempt that follows; nothing may begin here any more |
 | `told/notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
@@ -45,6 +47,8 @@ AGENT_ERRORS = "agent.err"
 TASK = "task.json"
 CGROUP = "cgroup.json"
 STOP = "stop.json"
+HUNG = "hung.json"
+STACKS = "stacks.txt"
 FENCED = "fenced.json"
 TOLD = "told"
 VIEW = "view"
@@ -142,9 +146,17 @@ class TaskFile(TypedDict):
 
 
 class StopFile(TypedDict):
-    """`stop.json`."""
+    """`stop.json`. `reason` is a `StopReason`."""
 
     grace_s: float
+    reason: NotRequired[str]
+
+
+class HungFile(TypedDict):
+    """`hung.json`, there while nothing moves in the task. Instants are UTC ms."""
+
+    since: int
+    at: int
 
 
 class FencedFile(TypedDict):
@@ -156,7 +168,8 @@ class FencedFile(TypedDict):
 class NoticeFile(TypedDict):
     """`told/notice.json`, which the program finds through DANLU_STOP_FILE.
 
-    `reason` is `stop` (a user or the platform asked for it) or `time-limit`; `deadline` the
+    `reason` is `stop` (a user asked for it), `preemption`, `hang`, `gang` (another task of the job
+    has failed) or `time-limit`; `deadline` the
     instant (UTC ms) at which what still runs is killed, `deadline_boot_s` the same in seconds of
     CLOCK_BOOTTIME, which nobody can set.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from danlu.model.attempt import FINAL, Attempt, State
@@ -186,6 +187,7 @@ def _task(task: Task) -> dict[str, Any]:
         "exit_code": task.exit_code,
         "signal": task.signal,
         "out_of_memory": task.out_of_memory,
+        "hung_at": task.hung_at,
         "state": _task_state(task),
     }
 
@@ -218,7 +220,17 @@ def why(view: JobView, reason: Why | None, language: Language) -> dict[str, Any]
             "sentence": sentence,
             "params": dict(ended.params),
         }
+    hung = next((task for task in view.tasks if task.hung_at is not None), None)
+    if hung is not None and attempt.state is State.RUNNING:
+        params = {"task": hung.name, "since": clock_time(hung.hung_at or 0)}
+        sentence = text("is-hung", language, **params)
+        return {**found, "key": "is-hung", "sentence": sentence, "params": params}
     return {**found, **_since(attempt, language)}
+
+
+def clock_time(at: int) -> str:
+    """An instant (UTC ms) for people, in UTC."""
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _since(attempt: Attempt, language: Language) -> dict[str, Any]:

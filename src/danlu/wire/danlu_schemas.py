@@ -32,6 +32,7 @@ TASK = reply(
         "exit_code": or_null(INTEGER),
         "signal": STRING,
         "out_of_memory": BOOLEAN,
+        "hung_at": {**AT, "description": "since when nothing moves in it; null = it works"},
         "state": {"type": "string", "enum": ["waiting", "running", "ended"]},
     }
 )

@@ -68,6 +68,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         grace_s=extras.get("grace_s", DEFAULT_GRACE_S),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         retry=retry.policy(metadata.get("annotations", {}), extras),
+        hang=retry.hang(metadata.get("annotations", {}), extras),
         log_url=parse(log, "spec.log_export_path.obs_url") if log else None,
     )
 

@@ -37,7 +37,6 @@ PATH = Text(about="below /home/ma-user or /cache", pattern="(|(/home/ma-user|/ca
 
 FOREIGN_ANNOTATIONS = {
     "fault-tolerance/pod-retry-num": "all tasks begin again together: send job-retry-num",
-    "fault-tolerance/hang-retry": "hanging jobs are not looked for; set spec.auto_stop",
     "fault-tolerance/hccl_op_retry": "there are no Ascend devices here",
     "jupyter-lab/enable": "run a notebook of your own instead",
     "tensorboard/enable": "write the event files to an output and open them with TensorBoard",

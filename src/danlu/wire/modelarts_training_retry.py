@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from danlu.model import limits
 from danlu.model.errors import Invalid
+from danlu.model.hang import Hang, HangAction
 from danlu.model.job import JobSpec
 from danlu.model.retry import FREE, Cause, Retry
 from danlu.wire.shape import INTEGER, STRING, Kind, Listing, Schema, Text, Whole, listing
@@ -33,9 +35,20 @@ FIELDS: dict[str, Kind] = {
         about="causes after which there is a further attempt; default: with retries all of them,"
         " otherwise the platform's (which do not count as retries); [] = none",
     ),
+    "hang_after_s": Whole(
+        0, limits.TIME_LIMIT_S, "seconds without any sign of life that are a hang; 0 = never"
+    ),
+    "on_hang": Text(
+        tuple(HangAction), "notify (default), stop, or restart, which counts as a retry"
+    ),
 }
 
-SCHEMA: dict[str, Schema] = {"retries": INTEGER, "retry_on": listing(STRING)}
+SCHEMA: dict[str, Schema] = {
+    "retries": INTEGER,
+    "retry_on": listing(STRING),
+    "hang_after_s": INTEGER,
+    "on_hang": STRING,
+}
 
 
 def policy(annotations: Mapping[str, str], extras: Mapping[str, Any]) -> Retry:
@@ -54,14 +67,24 @@ def policy(annotations: Mapping[str, str], extras: Mapping[str, Any]) -> Retry:
     return Retry(limit, tuple(cause for cause in Cause if cause in causes))
 
 
+def hang(annotations: Mapping[str, str], extras: Mapping[str, Any]) -> Hang:
+    """What a create body wants to be done about a hang."""
+    restarts = _switch(annotations, HANG) and _number(annotations)
+    action = HangAction.RESTART if restarts else HangAction.NOTIFY
+    return Hang(extras.get("hang_after_s"), HangAction(extras.get("on_hang", action)))
+
+
 def shown(spec: JobSpec) -> dict[str, Any]:
-    """The fields that make this policy again; none for the one that every job has."""
-    if spec.retry == Retry():
-        return {}
-    return {
-        "retries": spec.retry.limit,
-        "retry_on": [cause.value for cause in spec.retry.on],
-    }
+    """The fields that make these policies again; none for those that every job has."""
+    found: dict[str, Any] = {}
+    if spec.retry != Retry():
+        found["retries"] = spec.retry.limit
+        found["retry_on"] = [cause.value for cause in spec.retry.on]
+    if spec.hang.after_s is not None:
+        found["hang_after_s"] = spec.hang.after_s
+    if spec.hang.action is not HangAction.NOTIFY:
+        found["on_hang"] = spec.hang.action.value
+    return found
 
 
 def _number(annotations: Mapping[str, str]) -> int:

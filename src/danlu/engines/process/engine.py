@@ -36,7 +36,17 @@ from danlu.node.log_files import ORIGIN
 from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
-from danlu.ports.engine import Launch, LogChunk, Mark, Powers, Ref, Sample, Seen, WakeCallback
+from danlu.ports.engine import (
+    Launch,
+    LogChunk,
+    Mark,
+    Powers,
+    Ref,
+    Sample,
+    Seen,
+    StopReason,
+    WakeCallback,
+)
 from danlu.ports.task_directory import AgentPlan, Isolation, Storing
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -182,14 +192,14 @@ class ProcessEngine:
             seen[ref] = ABSENT if task is None else self._seen(task)
         return seen
 
-    def stop(self, ref: Ref, grace_s: float) -> None:
+    def stop(self, ref: Ref, grace_s: float, reason: StopReason = StopReason.STOP) -> None:
         """Order the agent to stop the task; if it has died, another one carries the order out."""
         task = self._task(ref)
         if task is None or task.ended:
             return
         before = (read_json(task.path / files.STOP) or {}).get("grace_s")
         if not isinstance(before, int | float) or grace_s < before:
-            self._publish(task.path, files.STOP, {"grace_s": grace_s})
+            self._publish(task.path, files.STOP, {"grace_s": grace_s, "reason": str(reason)})
         task.signal_agent()
 
     def logs(self, ref: Ref, since: int, limit: int = 1 << 20) -> LogChunk:

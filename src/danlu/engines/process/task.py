@@ -156,7 +156,13 @@ class Task:
             self._final = self._fenced() if fenced else self._revive()
             if self._final is not None:
                 return self._final
-        return Seen(self._phase(), self._shown_start(), self._exit, notes=self._notes.read())
+        return Seen(
+            self._phase(),
+            self._shown_start(),
+            self._exit,
+            notes=self._notes.read(),
+            hung_at=self._hung_at() if self._exit is None else None,
+        )
 
     def logs(self, since: int, limit: int) -> LogChunk:
         """Bytes of the log from an absolute offset."""
@@ -183,6 +189,12 @@ class Task:
         """Whether an agent has ever been in charge."""
         self._begun = self._begun or (self.path / files.AGENT).exists()
         return self._begun
+
+    def _hung_at(self) -> int | None:
+        if not os.path.lexists(self._file(files.HUNG)):
+            return None
+        since = (read_json(self._file(files.HUNG)) or {}).get("since")
+        return since if isinstance(since, int) and 0 <= since < 1 << 53 else None
 
     def _read_exit(self) -> None:
         if self._exit is None:

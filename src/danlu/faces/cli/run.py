@@ -157,6 +157,10 @@ def _retry(extras: dict[str, Any], options: dict[str, Any]) -> None:
         extras["retries"] = options["retries"]
     if options["retry_on"] is not None:
         extras["retry_on"] = request.causes(options["retry_on"])
+    if options["hang_after"] is not None:
+        extras["hang_after_s"] = request.duration_s(options["hang_after"], "--hang-after")
+    if options["on_hang"] is not None:
+        extras["on_hang"] = options["on_hang"]
 
 
 def _channels(session: Session, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:

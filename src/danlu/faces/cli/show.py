@@ -106,13 +106,18 @@ def _tasks(session: Session, job: Any) -> None:
         (
             printable(task["name"]),
             printable(task.get("node") or "-"),
-            printable(str(task.get("state") or "-")),
+            _task_state(session, task),
             _lasted(task),
             _exit(session, task),
         )
         for task in job["tasks"]
     ]
     session.terminal.table(session.text("columns.tasks").split("|"), rows)
+
+
+def _task_state(session: Session, task: Any) -> str:
+    hung = f" ({session.text('hangs')})" if task.get("hung_at") is not None else ""
+    return printable(str(task.get("state") or "-")) + hung
 
 
 def _lasted(task: Any) -> str:

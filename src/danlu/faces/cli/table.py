@@ -136,6 +136,13 @@ COMMANDS: tuple[Command, ...] = (
             Option("log_limit", "--log-limit", kind=NUMBER, metavar="MIB", bounds=(1, 1 << 20)),
             Option("retries", "--retries", kind=NUMBER, metavar="N", bounds=(0, 100)),
             Option("retry_on", "--retry-on", metavar="CAUSE[,CAUSE]"),
+            Option("hang_after", "--hang-after", metavar="TIME"),
+            Option(
+                "on_hang",
+                "--on-hang",
+                metavar="notify|restart|stop",
+                choices=("notify", "restart", "stop"),
+            ),
             Option("description", "--description", metavar="TEXT"),
             Option("detach", "-d", "--detach", kind=FLAG),
             Option("dry_run", "--dry-run", kind=FLAG),

@@ -157,6 +157,17 @@ EVENTS: dict[str, tuple[str, str]] = {
         ),
         "任务的进程和线程数已达规格上限 {limit}，内核拒绝其继续创建",
     ),
+    "task-hangs": (
+        (
+            "nothing moves: no log, no I/O and {busy} flat for {minutes} min; the stacks of {count}"
+            " process(es), {python} of them Python's, are in {path}"
+        ),
+        (
+            "没有任何动静：{minutes} 分钟内无日志、无读写，{busy} 不变；{count} 个进程的调用栈（其中"
+            " {python} 个为 Python 栈）见 {path}"
+        ),
+    ),
+    "task-moves": ("something moves again", "恢复动静"),
     "task-started": ("process {pid} started", "进程 {pid} 已启动"),
     "output-stored": (
         "output '{name}': {files} file(s), {size} stored in {url}",

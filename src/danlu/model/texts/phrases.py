@@ -61,6 +61,9 @@ PHRASES: dict[str, str] = {
         "在提供 algorithm.command 时省略：作业只能运行其一"
     ),
     "left out, or the same as spec.auto_stop ({} s)": "省略，或与 spec.auto_stop（{} 秒）相同",
+    "notify or stop, unless danlu.retries is 1 or more and danlu.retry_on has hang": (
+        "notify 或 stop；若为 restart，则 danlu.retries 须不小于 1，且 danlu.retry_on 含 hang"
+    ),
     "no node is up": "没有在线节点",
     "one of {}": "{} 之一",
     'tables of the settings file: [flavors."id"]': '设置文件中的表：[flavors."id"]',

@@ -78,6 +78,10 @@ REASONS: dict[str, tuple[str, str]] = {
             "必要时重新运行"
         ),
     ),
+    "hung": (
+        "task {task} hung: no log, no I/O and {busy} flat for {minutes} min; stacks are in {path}",
+        "任务 {task} 卡死：{minutes} 分钟内无日志、无读写，{busy} 不变；调用栈见 {path}",
+    ),
     # why a job waits
     "waiting-retry": (
         "attempt {attempt} begins in {delay_s} s; the one before it ended: {because}",
@@ -123,6 +127,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "正在启动：准备代码和输入",
     ),
     "is-running": ("running", "运行中"),
+    "is-hung": (
+        "running, but nothing has moved in task {task} since {since}; see danlu events",
+        "运行中，但任务 {task} 自 {since} 起没有任何动静；请查看 danlu events",
+    ),
     "is-stopping": ("stopping", "正在停止"),
     "is-collecting": (
         "its tasks have ended; outputs and logs are being stored",

@@ -401,6 +401,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "输出|任务|状态|尝试|文件数|大小|位置",
     ),
     "columns.events": ("AT|LEVEL|WHAT", "时间|级别|内容"),
+    "hangs": ("hangs", "卡死"),
     "columns.attempts": ("ATTEMPT|STATE|STARTED|TIME|CAUSE|WHY", "次数|状态|开始|用时|类别|原因"),
     "columns.tasks": ("TASK|NODE|STATE|TIME|EXIT", "任务|节点|状态|用时|退出码"),
     "columns.flavors": (

@@ -135,6 +135,17 @@ OPTIONS: dict[str, tuple[str, str]] = {
         ),
         "在哪些原因后重试：user-error、out-of-memory、hang、node、platform、preemption；none 表示不重试。",
     ),
+    "run.hang_after": (
+        (
+            "After how long without log, without I/O and with flat use of GPU or CPU a task is taken to"
+            " hang; 0 never. Its stacks are recorded, and the events say so."
+        ),
+        "任务无日志、无读写且 GPU 或 CPU 占用不变达多久后视为卡死；0 表示不检测。届时记录调用栈并写入事件。",
+    ),
+    "run.on_hang": (
+        "What to do then: notify (default), stop, or restart, which needs --retries.",
+        "视为卡死后：notify（默认，仅通知）、stop 或 restart（需要 --retries）。",
+    ),
     "run.description": ("A sentence to go with the job.", "作业描述。"),
     "run.detach": (
         "Print the job's id and leave; do not show the log.",
