@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from danlu.model.errors import Refused
 from danlu.model.texts import Language, text
 
 PYPI, INDEX = "pypi", "index"
@@ -148,3 +149,24 @@ class Answer:
     choice: Choice | None
     warnings: tuple[Note, ...] = ()
     rejected: tuple[Rejection, ...] = ()
+
+
+class DoesNotFit(Refused):
+    """An image that could not work where it is meant to, with the nearest change that would do."""
+
+    def __init__(self, image: str, rejection: Rejection) -> None:
+        super().__init__(
+            "image-does-not-fit",
+            image=image,
+            torch=rejection.torch,
+            cuda=rejection.cuda,
+            rule=str(rejection.rule),
+            found=rejection.found,
+            needs=rejection.needs,
+        )
+        self.rejection = rejection
+
+    def message(self, language: Language = "en") -> str:
+        """The rule that is broken and what to change."""
+        fix = self.rejection.fix_text(language)
+        return text(self.key, language, **self.params, fix=fix)

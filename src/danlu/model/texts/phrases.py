@@ -28,14 +28,22 @@ PHRASES: dict[str, str] = {
     "a .py file (use algorithm.command for anything else)": (
         ".py 文件（其他程序请使用 algorithm.command）"
     ),
+    "64 hexadecimal digits": "64 个十六进制数字",
     "a Python version such as 3.11, or 3.13t for a free-threaded one": (
         "形如 3.11 的 Python 版本，自由线程版写作 3.13t"
     ),
     "a URL such as postgresql://user@host:5432/danlu": "形如 postgresql://user@host:5432/danlu 的 URL",
+    "a GPU's model or its compute capability": "GPU 型号或其计算能力",
+    "a Python version such as 3.11": "形如 3.11 的 Python 版本",
     "a boolean": "布尔值",
     "a driver's version such as 535.104.05, as nvidia-smi shows it": (
         "nvidia-smi 所显示的驱动版本，如 535.104.05"
     ),
+    "a digest of the form sha256:…": "形如 sha256:… 的摘要",
+    "a package with versions such as numpy>=2,<3, without a URL": "带版本的软件包，如 numpy>=2,<3，不含 URL",
+    "a plain word": "不含空白和特殊字符的单词",
+    "a release of torch such as 2.8.0": "torch 的版本，如 2.8.0",
+    "a file's name without a path": "不含路径的文件名",
     "a list": "列表",
     "a name that does not begin with MA_ or DANLU_, which the platform sets": (
         "不以 MA_ 或 DANLU_ 开头的名称（由平台设置）"
@@ -44,8 +52,11 @@ PHRASES: dict[str, str] = {
     "a number from {} to {}": "{} 至 {} 之间的数字",
     "a string": "字符串",
     "a string without one": "不含该字符的字符串",
+    "a table": "表",
     "a table with cpus and memory_gib": "含 cpus 和 memory_gib 的表",
     "a tag such as cu128, or cpu": "cu128 这样的标签，或 cpu",
+    "a user's name": "用户名",
+    "a version such as 2.8 or 2.8-cpu": "形如 2.8 或 2.8-cpu 的版本",
     "a text": "文本",
     "a text within one line": "单行之内的文本",
     "FIRST:LAST such as 100:199, 100: or :99, and not together with last": (
@@ -56,7 +67,10 @@ PHRASES: dict[str, str] = {
     "a whole number": "整数",
     "a whole number from {} to {}": "{} 至 {} 之间的整数",
     "an absolute path below {} or {}, without '..'": "{} 或 {} 之下的绝对路径，不含“..”",
+    "an image reference such as debian:bookworm": "镜像引用，如 debian:bookworm",
+    "another value": "其他类型的值",
     "an object": "对象",
+    "its normal spelling": "其规范写法",
     "left out when algorithm.command is given: a job runs one or the other": (
         "在提供 algorithm.command 时省略：作业只能运行其一"
     ),
@@ -68,7 +82,12 @@ PHRASES: dict[str, str] = {
     "one of {}": "{} 之一",
     'tables of the settings file: [flavors."id"]': '设置文件中的表：[flavors."id"]',
     "pypi or index": "pypi 或 index",
+    "small letters, digits and '-'": "小写字母、数字和“-”",
     "the digest of what was sent, which is {}": "所发送内容的摘要，即 {}",
+    "the name of a Debian package": "Debian 软件包的名称",
+    "the time of an apt snapshot such as 20250520T000000Z": "apt 快照的时间，如 20250520T000000Z",
+    "the name of a variable": "变量名",
+    "the name of a wheel of that package and version": "该软件包该版本的 wheel 文件名",
     "the largest node has {}": "最大的节点有 {}",
     "true or false": "true 或 false",
     "two values, low and high": "两个值：下限和上限",
@@ -77,6 +96,7 @@ PHRASES: dict[str, str] = {
     "bytes": "字节",
     "characters": "字符",
     # what to do
+    "Debian packages need a base": "Debian 软件包需要基础镜像",
     "TLS needs certificate and key": "TLS 需要同时提供证书和私钥",
     "a boot file is looked for in the code directory": "启动文件须位于代码目录中",
     "a program can be given no longer argument; put it into a file and pass that as an input": (
@@ -91,6 +111,7 @@ PHRASES: dict[str, str] = {
     "an object key cannot be longer": "对象键不能更长",
     "ask in several requests": "请分多次请求",
     "every channel has a name": "每个通道都要有名称",
+    "every image says it": "每个镜像都要写明",
     "every parameter has a name": "每个参数都要有名称",
     "give algorithm.code_dir with algorithm.boot_file, or algorithm.command": (
         "请提供 algorithm.code_dir 与 algorithm.boot_file，或 algorithm.command"
