@@ -196,6 +196,30 @@ def test_the_log_is_stored_where_it_was_asked_for(house: ProcessHouse, kind: str
     assert data == whole_log(house, ref) == b"hello\n"
 
 
+@pytest.mark.parametrize("kind", ["obs", "file"])
+def test_of_a_log_beyond_its_limit_head_mark_and_tail_are_stored(
+    house: ProcessHouse, kind: str
+) -> None:
+    """(fault 45)"""
+    FolderStore(house.objects).create_bucket("danlu")
+    url = "obs://danlu/logs/" if kind == "obs" else f"file://{house.root}/logs"
+    text = "for n in range(20000): print('line', n)"
+    ref = start(house, text, log_url=url, log_limit_bytes=50_000)
+    assert finish(house, ref).problem is None
+    name = f"modelarts-job-{ref.job_id}-worker-0.log"
+    if kind == "obs":
+        data = b"".join(FolderStore(house.objects).read("danlu", f"logs/{name}"))
+    else:
+        data = (house.root / "logs" / name).read_bytes()
+    lines = data.decode().splitlines()
+    (gap,) = [number for number, line in enumerate(lines) if line.startswith("[danlu")]
+    assert lines[:gap] == [f"line {n}" for n in range(gap)]
+    kept = len(lines) - gap - 1
+    assert lines[gap + 1 :] == [f"line {n}" for n in range(20000 - kept, 20000)]
+    assert f" {20000 - gap - kept} lines" in lines[gap]
+    assert len(data) < 55_000
+
+
 def test_a_log_that_cannot_be_stored_is_a_problem_of_storing(house: ProcessHouse) -> None:
     FolderStore(house.objects).create_bucket("danlu")
     seen = finish(house, start(house, "print('hello')", log_url="obs://elsewhere/logs/"))

@@ -107,7 +107,7 @@ def on_disk(house: House) -> int:
 
 @pytest.mark.parametrize("follower", ["reads", "stops reading"])
 def test_a_flood_fills_neither_memory_nor_disk(own_house: House, follower: str) -> None:
-    """(fault 45) And (fault 42): head and tail are kept, the server stays small, others go on."""
+    """(faults 42, 45) Head and tail are kept, the server stays small, others go on."""
     house = own_house
     house.good("run", "-q", house.script("print('warm')"))
     pid = house.server_pid()

@@ -114,6 +114,19 @@ def test_a_search_for_what_cannot_be_found(shared: Live, query: str) -> None:
     assert search(shared, job_id, "x" * 257).status == 400
 
 
+def test_lines_of_a_binary_log(shared: Live) -> None:
+    """(case 17) (fault 46) Bytes that are no text, and a line of a megabyte, are lines as well."""
+    odd = [b"\xff\xfe\x00", b"x" * (1 << 20), b"", b"\x1b[2J\xe4\xb8", b"end"]
+    job_id = written(shared, b"\n".join(odd) + b"\n")
+    for number, line in enumerate(odd, 1):
+        answer = lines(shared, job_id, f"?range={number}:{number}&limit={8 << 20}")
+        assert answer.body == line + b"\n", number
+    target = f"/v2/{{p}}/training-jobs/{job_id}/logs/worker-0?order=asc"
+    content = shared.call("GET", target).json["content"]
+    assert content.split("\n")[:-1] == [line.decode("utf-8", "replace") for line in odd]
+    assert search(shared, job_id, "x" * 200).body == odd[1] + b"\n"
+
+
 def test_a_search_of_other_peoples_logs(shared: Live) -> None:
     job_id = written(shared, b"secret\n")
     workspace, key = shared.another(f"eve-{job_id[:8]}")
