@@ -127,6 +127,12 @@ class Settings:
         " its beginning and its end, half each",
         "作业未指定（danlu.log_limit_mib）时，每个任务的日志保留多少 MiB：开头与结尾各一半",
     )
+    allow_network_disk: bool = _setting(
+        False,
+        "keep the SQLite database on a network file system or FUSE all the same; such a disk can"
+        " damage it",
+        "仍允许将 SQLite 数据库放在网络文件系统或 FUSE 上；此类磁盘可能损坏数据库",
+    )
     reserve_mib: int = _setting(
         64,
         "MiB of the database's disk that are kept back so that the ends of jobs can be recorded"

@@ -192,7 +192,9 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     clock, dice, ending = SystemClock(), SystemDice(), Ending()
     reserve = settings.reserve_mib << 20
     where = settings.database or str(data / DATABASE)
-    records = open_records(where, data / KEY_FILE, clock, ending, reserve)
+    records = open_records(
+        where, data / KEY_FILE, clock, ending, reserve, anywhere=settings.allow_network_disk
+    )
     opened.callback(records.close)
     if records.setting(VERSION) != danlu.__version__:
         # An older program that finds a newer schema can then say whose it is.

@@ -32,7 +32,7 @@ from danlu.stores.backup import (
 
 STAGED = ".restoring"
 MARKER = "restore.json"
-SIDE_FILES = ("-wal", "-shm", "-journal")
+SIDE_FILES = ("-wal", "-shm", "-journal", ".last")
 MANIFEST_BYTES = 256 << 20
 RESTORED_AT = "restored-at"
 

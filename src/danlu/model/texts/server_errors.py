@@ -219,6 +219,41 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         "'{path}' is a database of another program; give a file of its own to Danlu",
         "“{path}”是其他程序的数据库；请为 Danlu 指定单独的文件",
     ),
+    "database-network": (
+        (
+            "the database '{path}' lies on {mount}, a file system of type {kind}: locks and shared"
+            " memory do not hold there, and the database would be damaged; put the data directory on"
+            " a disk of this machine (--data), or the records into PostgreSQL (setting database);"
+            " allow_network_disk = true takes the risk"
+        ),
+        (
+            "数据库“{path}”位于 {mount}，其文件系统类型为 {kind}：锁和共享内存在其上不可靠，会损坏数据库；请"
+            "将数据目录放到本机磁盘（--data），或将记录存入 PostgreSQL（设置项 database）；若愿承担风险，可设"
+            " allow_network_disk = true"
+        ),
+    ),
+    "database-behind": (
+        (
+            "the database '{path}' has events up to {found}, and had come to {expected} before: its log"
+            " ('{path}-wal') is missing, or it is an older copy; put the right files back, or a backup"
+            " (`danlu restore`); if what is there is what you want, remove '{witness}'"
+        ),
+        (
+            "数据库“{path}”只有到 {found} 为止的事件，而此前已到 {expected}：其日志（“{path}-wal”）缺失，或文件"
+            "是旧副本；请放回正确的文件，或恢复备份（`danlu restore`）；若确认使用现有内容，请删除“{witness}”"
+        ),
+    ),
+    "database-other": (
+        (
+            "what '{path}' holds is of another server: a database or a log ('{path}-wal') of another"
+            " one was copied there; put the right files back, or a backup (`danlu restore`); if what"
+            " is there is what you want, remove '{witness}'"
+        ),
+        (
+            "“{path}”中的内容属于另一台服务器：其他数据库或其日志（“{path}-wal”）被复制到了这里；请放回正确的"
+            "文件，或恢复备份（`danlu restore`）；若确认使用现有内容，请删除“{witness}”"
+        ),
+    ),
     "database-encoding": (
         "the database '{path}' keeps texts as {found}; make one with the encoding UTF8",
         "数据库“{path}”的文本编码为 {found}；请创建编码为 UTF8 的数据库",

@@ -112,6 +112,9 @@ class Database(Protocol):
     def usable(self, connection: Connection) -> bool:
         """Whether the connection may be used again after an error."""
 
+    def suits(self) -> None:
+        """Raise Refused where the database lies in a place that would damage it."""
+
     def check(self) -> None:
         """Raise Refused if what is stored is damaged. Called before anything is read."""
 

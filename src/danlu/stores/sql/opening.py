@@ -22,6 +22,8 @@ def open_records(
     clock: Clock,
     on_fatal: OnFatal = carry_on,
     reserve_bytes: int = 0,
+    *,
+    anywhere: bool = False,
 ) -> Records:
     """Open the records in a SQLite file or in PostgreSQL (`postgresql://user@host/name`).
 
@@ -29,11 +31,13 @@ def open_records(
     secrets; it is made when it is first needed. `on_fatal` is told, on a thread of the records,
     when the disk did not keep what was written: it has to end the process. `reserve_bytes` of a
     SQLite file's disk are kept back for the ends of jobs (of a small disk, a part). Refused for a
-    database that is damaged, of a newer program or somebody else's; Unavailable where it cannot be
-    reached.
+    database on a network file system (unless `anywhere`), and for one that is damaged, lacks what
+    it had, or is of a newer program or somebody else's; Unavailable where it cannot be reached.
     """
     database = open_database(url_or_path, reserve_bytes)
     try:
+        if not anywhere:
+            database.suits()
         migrate(database)
         return SqlRecords(database, KeyFile(key_file), clock, on_fatal)
     except PlatformError:

@@ -76,6 +76,9 @@ class Postgres:
         """Whether the server still holds the other end."""
         return not cast("psycopg.Connection", connection).closed
 
+    def suits(self) -> None:
+        """Wherever its server keeps it."""
+
     def check(self) -> None:
         """The server checks its own pages; what it cannot know is what texts we will bring."""
         connection = self.connect(writing=False)

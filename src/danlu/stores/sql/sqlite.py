@@ -17,9 +17,11 @@ from sqlalchemy.pool import NullPool
 
 from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
 from danlu.stores import disk
+from danlu.stores.mounts import mount_of
 from danlu.stores.sql import replacing
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
 from danlu.stores.sql.room import Room
+from danlu.stores.sql.witness import Witness
 
 BUSY_S = 10.0
 """How long a writer waits for another process' transaction."""
@@ -41,6 +43,7 @@ class Sqlite:
     def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
         self.path = path
         self.room = Room(path, reserve_bytes)
+        self._witness = Witness(path)
         self.name = str(path)
 
     def connect(self, *, writing: bool) -> Connection:
@@ -81,10 +84,17 @@ class Sqlite:
         """
         return not disk.is_read_only(self.path.parent)
 
+    def suits(self) -> None:
+        """Not over a network, where locks and shared memory do not hold."""
+        mount = mount_of(self.path)
+        if mount is not None and mount.is_network:
+            raise Refused("database-network", path=self.name, kind=mount.kind, mount=mount.point)
+
     def check(self) -> None:
-        """Look through every page of the file, unless it is new."""
+        """Look through every page of the file, unless it is new, and how far it has come."""
         connection = self.connect(writing=False)
         try:
+            self._witness.check(cast("sqlite3.Connection", connection))
             found = [row[0] for row in connection.execute("PRAGMA quick_check(1)").fetchall()]
         except sqlite3.Error as error:
             raise self.translate(error) from error
@@ -100,6 +110,7 @@ class Sqlite:
     def finish(self, connection: Connection) -> None:
         """Commit and fsync."""
         connection.execute("COMMIT")
+        self._witness.note(cast("sqlite3.Connection", connection))
 
     def undo(self, connection: Connection) -> None:
         """Roll back; some errors have done so already."""
