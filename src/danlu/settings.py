@@ -103,8 +103,9 @@ class Settings:
     )
     isolation: str = _setting(
         "auto",
-        "what keeps tasks from what is not theirs: auto (all that the machine has) or off",
-        "任务与他人内容的隔离程度：auto（尽机器所能）或 off（不隔离）",
+        "what keeps tasks from what is not theirs: auto (all that the machine has), required (all,"
+        " or the job is refused) or off",
+        "任务与他人内容的隔离程度：auto（尽机器所能）、required（缺一即拒绝作业）或 off（不隔离）",
     )
     readable_paths: tuple[str, ...] = _setting(
         (),
@@ -266,7 +267,7 @@ def _checked(key: str, value: Any, source: str) -> Any:
 
 def _choice(key: str, value: str, source: str) -> str:
     choices = {
-        "isolation": ("auto", "off"),
+        "isolation": ("auto", "required", "off"),
         "log_level": ("debug", "info", "warning", "error"),
     }.get(key)
     if choices and value not in choices:

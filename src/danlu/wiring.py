@@ -205,6 +205,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         log_bytes=settings.log_limit_mib << 20,
         platform_retries=settings.platform_retries,
         hang_after_s=settings.hang_after_s,
+        require_isolation=settings.isolation == "required",
     )
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
@@ -388,6 +389,17 @@ def control_groups() -> tuple[int, int, tuple[str, ...]]:
 
     found = find()
     return found.present, found.version, tuple(found.controllers)
+
+
+def isolation() -> tuple[str, str, int]:
+    """Who may make namespaces here (or nobody, and why), and the version of Landlock."""
+    try:
+        from danlu.node import landlock, namespaces
+
+        offer = namespaces.offered()
+        return offer.kind, offer.problem, landlock.abi()
+    except (ImportError, AttributeError, OSError) as error:  # not Linux
+        return "", str(error), 0
 
 
 def environment_of(settings: Settings, choice: EngineChoice) -> Path:

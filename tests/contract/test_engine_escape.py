@@ -8,21 +8,24 @@ import json
 import os
 import platform
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from danlu.model.reason import ReasonCode
 from danlu.node import landlock
 from danlu.ports.task_directory import Isolation
 from tests.contract.engines import ProcessHouse, finish, new_ref, said, whole_log
 from tests.contract.escapes import TEXT
 from tests.contract.tasks import planned, start
-from tests.services import require
+from tests.services import ROOT, require
 
 SECRET = """
     import os, time
@@ -119,6 +122,60 @@ def test_nothing_is_reached_that_is_not_the_tasks_own(
     isolated = "isolated" in request.node.callspec.id
     done = {name for name, came in found.items() if came == "done"}
     assert done == (set() if isolated else set(found)), found
+
+
+def test_a_task_that_must_be_isolated_is_not_started_otherwise(bare_house: ProcessHouse) -> None:
+    ref = start(bare_house, "print('ran')", require_isolation=True)
+    seen = finish(bare_house, ref)
+    assert seen.exit is not None
+    assert seen.exit.problem is ReasonCode.NOT_ISOLATED
+    assert "namespaces" in str(seen.exit.detail["missing"])
+    assert "landlock" in str(seen.exit.detail["missing"])
+    assert whole_log(bare_house, ref) == b""
+    assert seen.started_at is None
+
+
+def test_a_task_that_must_be_isolated_runs_where_it_is(house: ProcessHouse) -> None:
+    require(not house.engine.powers.unenforced, "all that isolates tasks (root)")
+    ref = start(house, "print('ran')", require_isolation=True)
+    finish(house, ref)
+    assert whole_log(house, ref) == b"ran\n"
+
+
+NOBODY = 65534
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+
+
+def test_a_user_without_rights_gets_what_the_machine_gives_him() -> None:
+    """The job runs; its events and the engine say the same about what is missing."""
+    require(os.geteuid() == 0 and shutil.which("setpriv"), "setpriv, and root to start as another")
+    told = ["-c", "import sys; print(sys.version_info >= (3, 11))"]
+    usable = SYSTEM_PYTHON.exists() and "True" in _said_by_nobody(told)
+    require(usable, "a Python that every user may run: /usr/bin/python3, 3.11 or newer")
+    with tempfile.TemporaryDirectory() as name:
+        os.chown(name, NOBODY, NOBODY)
+        text = "import os; print(os.getuid(), os.access('/root/.ssh', os.R_OK), os.environ['HOME'])"
+        order = json.dumps({"root": name, "text": text})
+        found = json.loads(_said_by_nobody(["-m", "tests.contract.unprivileged", order]))
+    user, key, home = found["log"].split()
+    assert (found["exit"], user, key) == (0, str(NOBODY), "False")
+    missing = set(found["unenforced"])
+    assert ("limits-unenforced" in found["notes"]) is bool(missing & {"memory", "cpu", "pids"})
+    assert ("namespaces-missing" in found["notes"]) is ("namespaces" in missing)
+    assert ("files-unprotected" in found["notes"]) is ("landlock" in missing)
+    assert (home == "/home/ma-user") is ("namespaces" not in missing)
+
+
+def _said_by_nobody(words: list[str]) -> str:
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    done = subprocess.run(
+        [*become, str(SYSTEM_PYTHON), *words],
+        env={"PYTHONPATH": f"{ROOT}/src:{ROOT}", "HOME": "/nonexistent", "PATH": "/usr/bin:/bin"},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    return done.stdout.decode()
 
 
 def test_a_program_can_gain_no_rights(house: ProcessHouse) -> None:

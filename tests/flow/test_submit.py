@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from danlu.engines.memory import MemoryEngine
 from danlu.engines.memory_script import Script
 from danlu.flow.explain import preview, why
 from danlu.flow.platform import Limits
@@ -14,6 +15,7 @@ from danlu.model.errors import Invalid, PlatformError, Refused
 from danlu.model.job import EngineChoice, Input, JobSpec, Output
 from danlu.model.resources import Shape
 from danlu.model.url import LocalUrl, ObjectUrl
+from danlu.ports.engine import Powers
 from danlu.ports.records import JobQuery
 from tests.flow.house import House
 
@@ -69,6 +71,23 @@ def test_a_code_directory_or_boot_file_that_is_not_there(house: House) -> None:
 def test_an_unknown_engine_lists_the_known_ones(house: House) -> None:
     assert "default" in str(refused(house, engine=EngineChoice(engine_id="pytorch-9")))
     assert "image_url" in str(refused(house, engine=EngineChoice(image_url="x")))
+
+
+def test_a_job_that_must_be_isolated_is_refused_where_it_cannot_be(house: House) -> None:
+    error = refused(house, require_isolation=True)
+    assert isinstance(error, Refused)
+    assert "memory, cpu, pids, namespaces, landlock" in str(error)
+    assert "doctor" in str(error)
+    house.submit("without")
+
+
+def test_a_server_may_want_every_job_isolated(house: House) -> None:
+    house.platform = replace(house.platform, limits=Limits(require_isolation=True))
+    assert "require_isolation" in str(refused(house))
+    engine = MemoryEngine(house.clock, powers=Powers(unenforced=()))
+    house.platform = replace(house.platform, engine=engine)
+    job = house.records.job("p1", house.submit("isolated"))
+    assert job.job.spec.require_isolation
 
 
 def test_local_paths_need_a_server_that_takes_them(house: House) -> None:

@@ -44,6 +44,7 @@ def plan(
         cpus=place.cpus,
         memory_bytes=place.memory_bytes,
         pids=spec.shape.pids,
+        require_isolation=spec.require_isolation,
         grace_s=spec.grace_s,
         time_limit_s=spec.time_limit_s,
         log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,

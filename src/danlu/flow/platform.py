@@ -26,6 +26,8 @@ class Limits:
     """What is kept of a task's log where its job does not say."""
     hang_after_s: int = 1800
     """After how long without a sign of life a task is taken to hang, where its job does not say."""
+    require_isolation: bool = False
+    """Whether every job is refused that cannot be isolated in full."""
     platform_retries: int = 3
     """How many attempts in a row a job may lose to the platform before it is given up."""
     bucket: str = "danlu"

@@ -29,7 +29,11 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
     rules.check(spec)
     platform.catalog.check(spec.engine, "algorithm.engine")
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
-    spec = replace(spec, flavor=flavor.id, shape=flavor.shape)
+    required = spec.require_isolation or platform.limits.require_isolation
+    spec = replace(spec, flavor=flavor.id, shape=flavor.shape, require_isolation=required)
+    if required and platform.engine.powers.unenforced:
+        missing = ", ".join(platform.engine.powers.unenforced)
+        raise Refused("isolation-missing", field="danlu.require_isolation", missing=missing)
     places = _Places(platform)
     _code(places, spec)
     for index, channel in enumerate(spec.inputs):

@@ -97,6 +97,8 @@ class JobSpec:
     time_limit_s: int | None = None
     grace_s: int = 30
     log_url: Url | None = None
+    require_isolation: bool = False
+    """Whether it is refused rather than run where something that isolates tasks is missing."""
     log_limit_bytes: int | None = None
     """What is kept of each task's log; None = what the server allows."""
     retry: Retry = field(default_factory=Retry)

@@ -27,6 +27,7 @@ class ReasonCode(StrEnum):
     SIGNAL = "signal"
     OUT_OF_MEMORY = "out-of-memory"
     PIDS_LIMIT = "pids-limit"
+    NOT_ISOLATED = "not-isolated"
     OUT_OF_DISK = "out-of-disk"
     STOPPED = "stopped"
     TIME_LIMIT = "time-limit"
@@ -51,6 +52,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.SIGNAL: Blame.USER,
         ReasonCode.OUT_OF_MEMORY: Blame.USER,
         ReasonCode.PIDS_LIMIT: Blame.USER,
+        ReasonCode.NOT_ISOLATED: Blame.USER,
         ReasonCode.OUT_OF_DISK: Blame.CAPACITY,
         ReasonCode.STOPPED: Blame.USER,
         ReasonCode.TIME_LIMIT: Blame.USER,

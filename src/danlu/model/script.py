@@ -96,6 +96,7 @@ class TaskPlan:
     gpus: tuple[Gpu, ...] = ()
     cpus: int = 1
     memory_bytes: int = 0
+    require_isolation: bool = False
     pids: int = 0
     """How many processes and threads at a time; 0 = as many as there may be."""
     grace_s: int = 30

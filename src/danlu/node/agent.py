@@ -172,6 +172,12 @@ class Agent:
     def _start_shim(self, found: World) -> None:
         """Have a shim start the program, and watch over it."""
         program = self._containment.program(found)
+        if self._plan.plan.require_isolation and self._containment.missing:
+            missing = ", ".join(self._containment.missing)
+            self._publish_exit(
+                exits.unstarted(self._directory, ReasonCode.NOT_ISOLATED, missing=missing)
+            )
+            return
         if self._shim is not None and self._shim.apart != self._containment.apart:
             self._dismiss()
         handle, self._shim = self._shim, None

@@ -33,6 +33,8 @@ class Containment:
         self._plan = plan
         self.group = group_of(directory)
         self.limits = Limits(plan.plan.memory_bytes, plan.plan.cpus, plan.plan.pids)
+        self.missing: list[str] = []
+        """What of `ports.engine.ISOLATION` the program goes without."""
         self.apart = ""
         """Who makes the program's namespaces (`namespaces.Offer`); empty = it has none."""
 
@@ -45,13 +47,15 @@ class Containment:
             Path(self._directory.file(name)).mkdir(exist_ok=True)
         python = found.env["MA_SCRIPT_INTERPRETER"]
         layout = replace(self._plan.layout, python=python, path=found.env["PATH"])
-        if not self._plan.isolation.wanted:
+        if not self.apart:
             self._say_where(layout)
+            self.missing.append("namespaces")
+        if not self._plan.isolation.wanted:
+            self.missing.append("landlock")
             return self._program(found)
         within = reach_of(self._directory, self._plan, python, found.env)
         version = self._landlock()
         if not self.apart:
-            self._say_where(layout)
             return replace(self._program(found), within=within, landlock=version)
         found = world(self._plan.plan, literal(layout))
         own = self._directory.file(files.WORK)
@@ -96,12 +100,14 @@ class Containment:
             self.group = NoGroup()
             held = frozenset()
         missing = [name for name in CONTROLLERS if name not in held]
+        self.missing.extend(missing)
         if missing:
             self._directory.remark("limits-unenforced", what=", ".join(missing))
 
     def _landlock(self) -> int:
         version = landlock.abi()
         if not version:
+            self.missing.append("landlock")
             self._directory.remark("files-unprotected")
         elif version < landlock.SCOPES_SINCE and not namespaces.offered().kind:
             self._directory.remark("signals-unprotected")

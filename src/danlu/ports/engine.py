@@ -169,12 +169,18 @@ class Launch:
     plan: TaskPlan
 
 
+ISOLATION = ("memory", "cpu", "pids", "namespaces", "landlock")
+"""Everything that keeps a task to its flavor and to what is its own, by the name of what does it:
+three controllers, a view of processes and files of its own, rules for files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Powers:
     """What an engine can do beyond the eight methods; *place* checks it."""
 
     literal_paths: bool = False
-    enforces_limits: bool = False
+    unenforced: tuple[str, ...] = ISOLATION
+    """What of ISOLATION tasks are not kept to."""
     local_paths: bool = False
     """Tasks see this machine's file system, so `file://` channels work."""
 

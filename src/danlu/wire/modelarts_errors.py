@@ -56,6 +56,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "job-final": BAD_PARAMETER,
         "job-not-running": BAD_PARAMETER,
         "log-not-ready": LOG_NOT_READY,
+        "isolation-missing": BAD_PARAMETER,
         "flavor-unknown": FLAVOR,
         "flavor-does-not-fit": NO_FLAVOR,
         "engine-unknown": ENGINE,

@@ -66,6 +66,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         priority=spec.get("schedule_policy", {}).get("priority", 1),
         time_limit_s=_time_limit(spec.get("auto_stop"), extras.get("time_limit_s")),
         grace_s=extras.get("grace_s", DEFAULT_GRACE_S),
+        require_isolation=extras.get("require_isolation", False),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         retry=retry.policy(metadata.get("annotations", {}), extras),
         hang=retry.hang(metadata.get("annotations", {}), extras),

@@ -239,6 +239,7 @@ EXTRAS = Shape(
         "grace_s": Whole(0, limits.GRACE_S, "seconds between SIGTERM and SIGKILL"),
         "time_limit_s": Whole(1, limits.TIME_LIMIT_S, "as spec.auto_stop, in seconds"),
         **retry.FIELDS,
+        "require_isolation": Flag("refuse the job where it cannot be isolated in full"),
         "log_limit_mib": Whole(1, limits.LOG_MIB, "MiB kept of each task's log: head and tail"),
     },
     about="What Danlu has beyond ModelArts' fields.",

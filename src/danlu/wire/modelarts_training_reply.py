@@ -274,6 +274,8 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
     extras: dict[str, Any] = {"grace_s": spec.grace_s, **retry.shown(spec)}
     if spec.time_limit_s is not None:
         extras["time_limit_s"] = spec.time_limit_s
+    if spec.require_isolation:
+        extras["require_isolation"] = True
     if spec.log_limit_bytes is not None:
         extras["log_limit_mib"] = spec.log_limit_bytes >> 20
     return extras
@@ -386,9 +388,10 @@ JOB_SCHEMA: Schema = reply(
                 "grace_s": INTEGER,
                 "time_limit_s": INTEGER,
                 "log_limit_mib": INTEGER,
+                "require_isolation": BOOLEAN,
                 **retry.SCHEMA,
             },
-            optional=("time_limit_s", "log_limit_mib", *retry.SCHEMA),
+            optional=("time_limit_s", "log_limit_mib", "require_isolation", *retry.SCHEMA),
         ),
     }
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from danlu.faces.cli import checks, probe
-from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus, Groups
+from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus, Groups, Isolation
 from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.probe import Torch
 from danlu.faces.cli.texts import fill
@@ -146,11 +146,34 @@ def test_control_groups_and_what_to_do_about_them(
 
 
 def test_what_forbids_user_namespaces_is_named(tmp_path: Path) -> None:
-    assert checks.namespaces(look(tmp_path)).level == OK
+    refused = checks.namespaces(look(tmp_path)._replace(isolation=Isolation("", "No way")))
+    assert refused.level == WARN
+    assert "(No way)" in said(refused)
     write(tmp_path, "proc/sys/kernel/unprivileged_userns_clone", "0\n")
     check = checks.namespaces(look(tmp_path))
     assert check.level == WARN
     assert "kernel.unprivileged_userns_clone" in said(check)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "levels", "words"),
+    [
+        (Isolation("root", "", 7), (OK, OK), ("made by root", "version 7")),
+        (Isolation("user", "", 4), (OK, OK), ("user namespaces", "version 4")),
+        (Isolation("", "x", 6), (WARN, OK), ("SYS_ADMIN", "version 6")),
+        (Isolation("", "x", 4), (WARN, WARN), ("SYS_ADMIN", "may signal")),
+        (Isolation("root"), (OK, WARN), ("made by root", "lsm=")),
+    ],
+)
+def test_what_isolates_tasks_and_what_to_do_about_it(
+    tmp_path: Path, isolation: Isolation, levels: tuple[str, str], words: tuple[str, str]
+) -> None:
+    looked = look(tmp_path)._replace(isolation=isolation)
+    found = (checks.namespaces(looked), checks.landlock(looked))
+    assert tuple(check.level for check in found) == levels
+    for check, word in zip(found, words, strict=True):
+        assert word in said(check)
+        assert "{" not in said(check, "zh")
 
 
 def test_a_data_directory_that_others_read_or_that_lies_on_a_network(tmp_path: Path) -> None:

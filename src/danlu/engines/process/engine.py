@@ -30,13 +30,14 @@ from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
-from danlu.node import cgroup, containment, gpu, places
+from danlu.node import cgroup, containment, gpu, landlock, places
 from danlu.node.directory import publish_json, read_json, sync_directory
 from danlu.node.log_files import ORIGIN
 from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import (
+    ISOLATION,
     Launch,
     LogChunk,
     Mark,
@@ -120,11 +121,15 @@ class ProcessEngine:
 
     @property
     def powers(self) -> Powers:
-        """Tasks see this machine's files. Limits are enforced where control groups may be made,
-        paths are ModelArts' where tasks may have a view of their own.
+        """Tasks see this machine's files. Paths are ModelArts' where tasks have a view of their
+        own.
         """
-        held = cgroup.here().controllers.issuperset(cgroup.CONTROLLERS)
-        return Powers(literal_paths=self._apart, enforces_limits=held, local_paths=True)
+        apart = self._apart
+        held = set(cgroup.here().controllers)
+        held |= {"namespaces"} if apart else set()
+        held |= {"landlock"} if self._isolation.wanted and landlock.abi() else set()
+        unenforced = tuple(part for part in ISOLATION if part not in held)
+        return Powers(literal_paths=apart, unenforced=unenforced, local_paths=True)
 
     @property
     def _apart(self) -> bool:

@@ -20,6 +20,8 @@ from danlu.faces.cli.probe import Torch
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 GIB = 1 << 30
+SIGNALS_SINCE = 6
+"""The version of Landlock from which on it also keeps signals inside."""
 NETWORK = (
     "nfs",
     "nfs4",
@@ -64,6 +66,16 @@ class Groups(NamedTuple):
     held: tuple[str, ...] = ()
 
 
+class Isolation(NamedTuple):
+    """Who may make namespaces (`root`, `user`, or nobody, and then what the kernel said), and the
+    version of Landlock (0 = none).
+    """
+
+    namespaces: str = ""
+    problem: str = ""
+    landlock: int = 0
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -75,6 +87,7 @@ class Examined(NamedTuple):
     port: int
     gpus: Gpus = Gpus()
     groups: Groups = Groups()
+    isolation: Isolation = Isolation()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -288,12 +301,27 @@ def cgroup(examined: Examined) -> Check:
 
 
 def namespaces(examined: Examined) -> Check:
-    """What containers without root need."""
+    """Whether tasks get a view of files and processes of their own."""
+    found = examined.isolation
+    if found.namespaces:
+        return Check("namespaces", OK, f"namespaces.{found.namespaces}", {})
     forbidden = examined.machine.no_namespaces()
     if forbidden is None:
-        return Check("namespaces", OK, "namespaces.yes", {})
+        return Check("namespaces", WARN, "namespaces.failed", {"detail": found.problem})
     params = {"setting": forbidden[0], "value": forbidden[1]}
     return Check("namespaces", WARN, "namespaces.no", params)
+
+
+def landlock(examined: Examined) -> Check:
+    """Whether tasks can be kept from other files and processes."""
+    found = examined.isolation
+    params = {"version": found.landlock}
+    if not found.landlock:
+        return Check("landlock", WARN, "landlock.none", params)
+    # In a namespace of its own a task sees no process that it could signal.
+    whole = found.landlock >= SIGNALS_SINCE or bool(found.namespaces)
+    key = "landlock.all" if whole else "landlock.files"
+    return Check("landlock", OK if whole else WARN, key, params)
 
 
 def locale(examined: Examined) -> Check:
@@ -335,5 +363,5 @@ def port(examined: Examined) -> Check:
 
 CHECKS: tuple[Callable[[Examined], Check], ...] = (
     system, python, environment, torch, driver, cuda, gpus, cpus, memory, limits, shm, data,
-    disk, clock, cgroup, namespaces, locale, server, port,
+    disk, clock, cgroup, namespaces, landlock, locale, server, port,
 )  # fmt: skip

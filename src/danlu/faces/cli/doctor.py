@@ -33,6 +33,7 @@ def doctor(session: Session) -> int:
             inventory.reason("zh" if session.language == "zh" else "en"),
         ),
         checks.Groups(*wiring.control_groups()),
+        checks.Isolation(*wiring.isolation()),
     )
     found = list(checks.every(examined))
     rows = [

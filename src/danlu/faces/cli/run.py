@@ -148,6 +148,8 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
     if options["grace"] is not None:
         extras["grace_s"] = request.duration_s(options["grace"], "--grace")
     _retry(extras, options)
+    if options["require_isolation"]:
+        extras["require_isolation"] = True
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
 

@@ -194,6 +194,16 @@ ERRORS: dict[str, tuple[str, str]] = {
         "{field} is '{value}', which does not exist; check the path",
         "字段 {field} 的路径“{value}”不存在；请检查路径",
     ),
+    "isolation-missing": (
+        (
+            "the job is to be isolated in full ({field}), and this server cannot do that: {missing}"
+            " missing; danlu doctor says what to do, or leave it out and run without"
+        ),
+        (
+            "作业要求完全隔离（{field}），但本服务器无法做到：缺少 {missing}；处理办法见 danlu doctor，"
+            "也可去掉该要求直接运行"
+        ),
+    ),
     "path-local-refused": (
         (
             "{field} is '{value}': this server does not take paths of its own machine"

@@ -11,6 +11,13 @@ REASONS: dict[str, tuple[str, str]] = {
         "task {task} was killed because memory ran out (it had {limit})",
         "任务 {task} 因内存耗尽被终止（可用 {limit}）",
     ),
+    "not-isolated": (
+        (
+            "task {task} was not started: it was to be isolated in full (require_isolation), and"
+            " {missing} could not be had"
+        ),
+        "任务 {task} 未启动：要求完全隔离（require_isolation），但无法提供 {missing}",
+    ),
     "pids-limit": (
         (
             "task {task} exited with code {exit_code} after it was refused more than the {limit}"

@@ -19,7 +19,8 @@ CHECKS: dict[str, tuple[str, str]] = {
     "name.disk": ("disk", "磁盘"),
     "name.clock": ("clock", "时钟"),
     "name.cgroup": ("cgroup", "cgroup"),
-    "name.namespaces": ("user namespaces", "用户命名空间"),
+    "name.namespaces": ("namespaces", "命名空间"),
+    "name.landlock": ("Landlock", "Landlock"),
     "name.locale": ("locale", "区域设置"),
     "name.server": ("server", "服务器"),
     "name.port": ("port", "端口"),
@@ -183,10 +184,55 @@ CHECKS: dict[str, tuple[str, str]] = {
         "none is mounted: limits are reserved, not enforced; mount /sys/fs/cgroup",
         "未挂载：限制只预留、不强制执行；请挂载 /sys/fs/cgroup",
     ),
-    "namespaces.yes": ("allowed", "允许"),
+    "namespaces.root": (
+        "made by root: tasks have their own view of files and processes",
+        "由 root 创建：任务有独立的文件和进程视图",
+    ),
+    "namespaces.user": (
+        "made through user namespaces: tasks have their own view of files and processes",
+        "通过用户命名空间创建：任务有独立的文件和进程视图",
+    ),
     "namespaces.no": (
-        "not allowed ({setting} is {value}); containers without root will need them",
-        "不允许（{setting} 为 {value}）；无 root 运行容器时需要",
+        (
+            "not allowed ({setting} is {value}): tasks see the machine's processes and get mapped"
+            " paths; as root: sysctl -w the other value, or start the server as root"
+        ),
+        (
+            "不允许（{setting} 为 {value}）：任务可看到本机进程，路径为映射路径；请以 root 用 sysctl -w"
+            " 改为允许，或以 root 启动服务器"
+        ),
+    ),
+    "namespaces.failed": (
+        (
+            "cannot be made ({detail}): tasks see the machine's processes and get mapped paths; start"
+            " the server as root, or in a container with --cap-add SYS_ADMIN and a seccomp profile"
+            " that allows unshare and mount"
+        ),
+        (
+            "无法创建（{detail}）：任务可看到本机进程，路径为映射路径；请以 root 启动服务器；在容器中请使用"
+            " --cap-add SYS_ADMIN 以及允许 unshare 和 mount 的 seccomp 配置"
+        ),
+    ),
+    "landlock.all": (
+        "version {version}: tasks are kept from other files and processes",
+        "版本 {version}：任务与他人的文件和进程隔离",
+    ),
+    "landlock.files": (
+        (
+            "version {version}: tasks are kept from other files, but may signal other processes of the"
+            " server's user; Linux 6.12, or namespaces, keep them from that"
+        ),
+        (
+            "版本 {version}：任务与他人的文件隔离，但仍可向服务器用户的其他进程发信号；需要 Linux 6.12"
+            " 或命名空间"
+        ),
+    ),
+    "landlock.none": (
+        (
+            "none: tasks may read all that the server's user may; it needs Linux 5.13 and landlock in"
+            " the kernel's lsm= list"
+        ),
+        "无：任务可读取服务器用户能读取的一切；需要 Linux 5.13，且内核参数 lsm= 中包含 landlock",
     ),
     "locale.found": ("{encoding}", "{encoding}"),
     "locale.other": (

@@ -117,6 +117,13 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "Time between SIGTERM and SIGKILL when the job is stopped (default 30s).",
         "停止作业时 SIGTERM 与 SIGKILL 之间的时间（默认 30s）。",
     ),
+    "run.require_isolation": (
+        (
+            "Refuse the job where the server cannot hold it to its flavor and keep it from what is not"
+            " its own (danlu doctor says what a machine has)."
+        ),
+        "若服务器无法将作业限制在规格之内并与他人内容隔离，则拒绝该作业（机器具备的能力见 danlu doctor）。",
+    ),
     "run.log_limit": (
         "How many MiB of each task's log are kept: its beginning and its end (server's default 1024).",
         "每个任务的日志保留多少 MiB：开头与结尾（服务器默认 1024）。",
