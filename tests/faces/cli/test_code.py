@@ -72,6 +72,14 @@ def test_the_ignore_file_decides_last(root: Path) -> None:
     assert paths(scan(root)) == [".danluignore", "b/c.log", "data/keep.txt", "venv/pyvenv.cfg"]
 
 
+def test_a_servers_data_directory_is_no_code(root: Path) -> None:
+    """A script in somebody's home directory has it below itself, with its key and its sockets."""
+    write(root, "train.py", "share/danlu/server.lock", "share/danlu/secret.key", "share/a.py")
+    (root / "share/danlu/engine").mkdir()
+    os.mkfifo(root / "share/danlu/engine/wake")
+    assert paths(scan(root)) == ["share/a.py", "train.py"]
+
+
 def test_credentials_are_pointed_out(root: Path) -> None:
     write(root, ".env", ".env.local", "deep/id_rsa", "id_rsa.pub", "server.key", "keys.py")
     write(root, "credentials.csv", "my-credentials.json", "environment.py", ".ENV")

@@ -45,6 +45,11 @@ _CREDENTIAL_ENDS = (
     *("credentials.json", "credentials.csv"),
 )
 
+_OURS = frozenset({"server.lock", "secret.key"})
+"""What a server's data directory holds. A script that lies in somebody's home directory has it
+below itself: it is no code, and its key is nothing to send.
+"""
+
 
 class TreeFile:
     """A file to be sent. `place` is where its content lies; for a link, the file it leads to."""
@@ -156,6 +161,8 @@ class _Scan:
                     found = list(entries)
             except OSError as problem:
                 self._problem = self._problem or _unreadable(below.rstrip("/"), problem)
+                continue
+            if below and {entry.name for entry in found} >= _OURS:
                 continue
             for entry in found:
                 path = f"{below}{entry.name}"
