@@ -197,7 +197,7 @@ async def list_jobs(server: Server, call: Call) -> Answer:
         offset=call.number("offset", 0, 0, 1 << 53),
         limit=call.number("limit", 50, 1, 500),
     )
-    page = server.platform.records.jobs(call.caller.workspace.id, query)
+    page = await server.jobs(call.caller.workspace.id, query)
     return json_reply(
         {"jobs": [shown(server, call, view) for view in page.jobs], "total": page.total}
     )

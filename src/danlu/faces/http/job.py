@@ -102,7 +102,7 @@ async def list_training_jobs(server: Server, call: Call) -> Answer:
         offset=search.page * search.limit,
         limit=search.limit,
     )
-    page = records.jobs(workspace, query)
+    page = await server.jobs(workspace, query)
     total = records.jobs(workspace, JobQuery(limit=1)).total if query.filters else page.total
     counts: dict[str, Any] = {
         "total": total,

@@ -20,6 +20,7 @@ from danlu.flow.board import Board
 from danlu.flow.platform import Platform
 from danlu.model.job import JobView
 from danlu.ports.engine import LogChunk, Mark, Ref
+from danlu.ports.records import JobQuery, Page
 from danlu.settings import Settings
 from danlu.wiring import Running
 
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 SERVER_ID = "server-id"
 MOST_INDEXES = 256
+INDEXED_ORDERS = ("created_at", "name")
+INDEXED_KEYS = ("id", "name", "state", "created_at")
 SIGN_IN_TRIES = 10
 SIGN_IN_WINDOW_S = 900.0
 WORKERS = 4
@@ -105,6 +108,17 @@ class Server:
         if live is not None and live.job.workspace == workspace:
             return live
         return self.platform.records.job(workspace, job_id)
+
+    async def jobs(self, workspace: str, query: JobQuery) -> Page:
+        """A page of jobs. Of 100,000, an index finds one in milliseconds; what no index serves
+        takes up to half a second and is looked for beside the event loop.
+        """
+        jobs = self.platform.records.jobs
+        if query.sort_by in INDEXED_ORDERS and all(
+            one.key in INDEXED_KEYS and one.operator in ("in", "between") for one in query.filters
+        ):
+            return jobs(workspace, query)
+        return await self.on_worker(jobs, workspace, query)
 
     def index(self, view: JobView, task: str) -> lines.Index:
         """The line index of a task's log."""
