@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 from danlu.flow.platform import Platform
 from danlu.model.errors import Missing, PlatformError
 from danlu.model.job import JobView
 from danlu.model.manifest import (
+    STAGING,
     Checked,
     Delivered,
     File,
@@ -48,6 +50,18 @@ def check(platform: Platform, view: JobView) -> Iterator[Checked]:
         for name, versions in files.items():
             size = max(file.size for file in versions)
             yield Checked(output, name, size, _problem(shelf, name, versions))
+
+
+def sweep(platform: Platform, view: JobView) -> None:
+    """Remove what uploads of a job left that never were delivered: their machine was lost."""
+    for output in view.job.spec.outputs:
+        if isinstance(output.url, LocalUrl):
+            continue  # only the next writer may remove files of the machine
+        place = output.url.child(f"{STAGING}{view.job.id}-")
+        with suppress(PlatformError):
+            dead = [info.key for info in platform.objects.walk(place.bucket, place.key)]
+            if dead:
+                platform.objects.delete(place.bucket, dead)
 
 
 def _problem(shelf: Shelf, name: str, versions: set[File]) -> Problem:
