@@ -14,7 +14,7 @@ import pytest
 
 from danlu.model.job import Access, Input, Output
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import identity, namespaces, tree
+from danlu.node import identity, namespaces, tree, view
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Launch
 from danlu.stores.folder import FolderStore
@@ -78,6 +78,34 @@ def test_a_script_finds_the_literal_paths(house: ProcessHouse, tmp_path: Path) -
     assert (seen.exit.exit_code, seen.problem) == (0, None)
     assert b"".join(store.read("danlu", "out/model.bin")) == b"weights"
     assert "paths-mapped" not in keys(seen)
+
+
+def test_a_data_directory_in_a_hidden_place_of_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where people have it who say nothing else: what is hidden there lies in what is hidden."""
+    home = tmp_path / "home"
+    place = home / ".local" / "share" / "danlu"
+    place.mkdir(parents=True)
+    (home / ".netrc").write_text("password")
+    monkeypatch.setenv("HOME", str(home))
+    house = ProcessHouse(place)
+    try:
+        secret = str(home / ".netrc")
+        ref = start(house, f"print('began', flush=True); print(open({secret!r}).read())")
+        seen = finish(house, ref)
+        assert seen.exit is not None
+        assert seen.problem is None
+        log = whole_log(house, ref)
+        assert log.startswith(b"began\n")
+        assert b"password" not in log
+    finally:
+        house.close()
+
+
+def test_what_lies_in_something_hidden_is_not_hidden_once_more() -> None:
+    paths = ["/srv/a/engine", "/home/u/.local", "/home/u/.local/share/x", "/srv/a", "/srv/ab"]
+    assert sorted(view.outermost(paths)) == ["/home/u/.local", "/srv/a", "/srv/ab"]
 
 
 def test_code_from_storage_lies_where_modelarts_puts_it(house: ProcessHouse) -> None:

@@ -98,7 +98,7 @@ class _Builder:
             self._put(source, place)
         if self._own and covers_any(self._masked, self._own):
             self._needed_at(self._own, writable=False)
-        for path in hidden_paths(self._reach.hidden, self._own):
+        for path in outermost(hidden_paths(self._reach.hidden, self._own)):
             self._hide(path)
         for writable, paths in ((False, self._reach.readable), (True, self._reach.writable)):
             for path in paths:
@@ -153,6 +153,17 @@ class _Builder:
             self._blanks.append(str(target))
         else:
             linux.mount("/dev/null", str(target), None, BIND)
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """Those that lie below none of the others: what is below something hidden is not there to be
+    hidden. (A server's usual data directory lies in a home's hidden `.local`.)
+    """
+    found: list[str] = []
+    for path in sorted(set(paths), key=len):
+        if not covers_any(found, path):
+            found.append(path)
+    return found
 
 
 def covers_any(directories: Iterable[str], path: str) -> bool:
