@@ -154,3 +154,71 @@ def test_an_unknown_cause_is_refused_with_those_there_are(house: House) -> None:
     said = done.stderr.decode()
     assert "danlu.retry_on[0]" in said
     assert "user-error" in said
+
+
+TALKS = """
+import os, sys
+attempt = int(os.environ["DANLU_ATTEMPT"])
+print("attempt", attempt, "begins")
+print("attempt", attempt, "ends")
+sys.exit(0 if attempt == 3 else 5)
+"""
+
+
+def test_whoever_stays_with_a_job_sees_every_attempt(house: House) -> None:
+    done = house.run("run", "--retries", "2", house.script(TALKS))
+    assert done.returncode == 0, done.stderr.decode()
+    whole = "".join(f"attempt {n} {what}\n" for n in (1, 2, 3) for what in ("begins", "ends"))
+    assert done.stdout.decode() == whole
+    said = done.stderr.decode()
+    assert "attempt 2 follows: task worker-0 exited with code 5" in said
+    assert "attempt 3 follows" in said
+
+
+def test_the_log_of_each_attempt_can_be_read(house: House) -> None:
+    job = submit(house, TALKS, "--retries", "2")
+    until(lambda: house.state(job) == "succeeded")
+    for number in (1, 2, 3):
+        log = house.good("logs", job, "--attempt", str(number))
+        assert log == f"attempt {number} begins\nattempt {number} ends\n"
+        assert house.good("logs", job, "-f", "--attempt", str(number)) == log
+        tail = house.good("logs", job, "--attempt", str(number), "--tail", "1")
+        assert tail == f"attempt {number} ends\n"
+    assert house.good("logs", job) == house.good("logs", job, "--attempt", "3")
+    missing = house.run("logs", job, "--attempt", "4")
+    assert missing.returncode == 4
+    assert "it has had 3" in missing.stderr.decode()
+
+
+HANGS = """
+import os, time
+def waits_for_the_other_rank():
+    time.sleep(600)
+print("up", flush=True)
+if os.environ["DANLU_ATTEMPT"] == "1":
+    waits_for_the_other_rank()
+print("well", flush=True)
+"""
+
+
+def test_a_hang_is_told_with_its_stacks_and_can_be_restarted(house: House) -> None:
+    """(fault 53)"""
+    options = ("--hang-after", "2s", "--on-hang", "restart", "--retries", "1", "--grace", "1s")
+    job = submit(house, HANGS, *options)
+    until(lambda: house.state(job) == "succeeded")
+    (first,) = house.json("show", job)["earlier"]
+    assert (first["reason"]["code"], first["cause"]) == ("hung", "hang")
+    kept = Path(first["reason"]["params"]["path"]).read_text("utf-8")
+    assert "--- process" in kept
+    assert "waits_for_the_other_rank" in kept or "no Python stack" in kept
+    keys = history(house, job)
+    assert keys.index("task-hangs") < keys.index("job-stopping") < keys.index("job-retrying")
+
+
+def test_a_hang_is_a_flag_unless_more_is_wanted(house: House) -> None:
+    job = submit(house, HANGS, "--hang-after", "2s")
+    until(lambda: house.json("show", job)["tasks"][0]["hung_at"] is not None)
+    assert house.state(job) == "running"
+    assert house.json("why", job)["key"] == "is-hung"
+    assert "(hangs)" in house.good("show", job)
+    house.good("stop", "--wait", job)

@@ -25,7 +25,13 @@ def attach(session: Session, job: Any, task: str = "worker-0") -> int:
         session.say("submitted", name=job["name"], id=job["id"][: view.ID_CHARS])
         if job["node_count"] > 1:
             session.say("several-tasks", count=job["node_count"], id=job["id"][: view.ID_CHARS])
-        watch = Watch(session, job, task, sink_for(session, task, 0))
+        watch = Watch(
+            session,
+            job,
+            task,
+            sink_for(session, task, 0),
+            again=lambda: sink_for(session, task, 0),
+        )
         watch.follow()
         job = watch.job if watch.job["exit"] is not None else until_final(session, job["id"])
     except KeyboardInterrupt:

@@ -44,17 +44,27 @@ class Log:
     """One task's log on the server, and how it is to be shown."""
 
     def __init__(
-        self, session: Session, job_id: str, task: str, *, numbers: bool, raw: bool
+        self,
+        session: Session,
+        job_id: str,
+        task: str,
+        attempt: int | None,
+        *,
+        numbers: bool,
+        raw: bool,
     ) -> None:
         self.session = session
         self.job_id = job_id
         self.task = task
+        self.attempt = attempt
         self.numbers = numbers
         self.raw = raw
 
     def ask(self, query: dict[str, object], *below: str) -> Response:
         """Bytes of it."""
         path = ("jobs", self.job_id, "tasks", self.task, "log", *below)
+        if self.attempt is not None:
+            query = {**query, "attempt": self.attempt}
         return self.session.client().send("GET", path, query, headers=BYTES)
 
     def start(self, tail: int | None, lines: str | None) -> Start:
@@ -88,7 +98,8 @@ def logs(
     wanted = _range(how["lines"], tail, follow=follow)
     found = session.get("jobs", job)
     name = utf8(task, "--task") if task else "worker-0"
-    log = Log(session, found["id"], name, numbers=how["numbers"], raw=how["raw"])
+    attempt: int | None = how["attempt"]
+    log = Log(session, found["id"], name, attempt, numbers=how["numbers"], raw=how["raw"])
     needle = literal.required(grep) if grep and tail is None and wanted is None else ""
     if pattern is not None and needle and not follow:
         _search(log, pattern, utf8(needle, "--grep"))
@@ -100,7 +111,11 @@ def logs(
     if not follow:
         _print(log, start, sink)
         return 0
-    return _follow(session, found, name, start.offset, sink)
+    if attempt is not None:
+        found = {**found, "attempt": attempt}
+    only = attempt is not None
+    again = None if only else (lambda: _sink(log, Start(), pattern, follow=follow))
+    return _follow(Watch(session, found, name, sink, start.offset, again))
 
 
 def _sink(log: Log, start: Start, pattern: re.Pattern[bytes] | None, *, follow: bool) -> Sink:
@@ -116,9 +131,9 @@ def _sink(log: Log, start: Start, pattern: re.Pattern[bytes] | None, *, follow: 
     return sink if follow or log.raw else Fold(sink)
 
 
-def _follow(session: Session, found: Any, name: str, offset: int, sink: Sink) -> int:
+def _follow(watch: Watch) -> int:
+    session, found = watch.session, watch.job
     try:
-        watch = Watch(session, found, name, sink, offset)
         watch.follow()
         ended = watch.job if watch.job["exit"] is not None else until_final(session, found["id"])
         return int(ended["exit"])

@@ -170,6 +170,7 @@ COMMANDS: tuple[Command, ...] = (
         (
             Option("follow", "-f", "--follow", kind=FLAG),
             Option("task", "--task", metavar="TASK"),
+            Option("attempt", "--attempt", kind=NUMBER, metavar="N", bounds=(1, 10_000)),
             Option("tail", "--tail", kind=NUMBER, metavar="N", bounds=(0, 2**40)),
             Option("lines", "--lines", metavar="FIRST:LAST"),
             Option("grep", "--grep", metavar="PATTERN"),

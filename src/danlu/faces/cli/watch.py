@@ -11,10 +11,11 @@ from danlu.faces.cli.http import HttpError, Response
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.sinks import Gap
 from danlu.faces.cli.texts import printable
-from danlu.faces.cli.waiting import PATIENCE_S
+from danlu.faces.cli.waiting import PATIENCE_S, POLL_S, persistently
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
+    from collections.abc import Callable
     from typing import Any
 
     from danlu.faces.cli.sinks import Sink
@@ -46,12 +47,23 @@ def begin(sink: Sink, offset: int, response: Response) -> int:
 class Watch:
     """One task's log from `offset` on, which is always the absolute number of bytes shown."""
 
-    def __init__(self, session: Session, job: Any, task: str, sink: Sink, offset: int = 0) -> None:
+    def __init__(
+        self,
+        session: Session,
+        job: Any,
+        task: str,
+        sink: Sink,
+        offset: int = 0,
+        again: Callable[[], Sink] | None = None,
+    ) -> None:
         self.session = session
         self.job = job
         self.task = task
         self.sink = sink
         self.offset = offset
+        self._again = again
+        """Makes the sink of a further attempt; None = the log of one attempt is wanted."""
+        self._attempt = job["attempt"]
         self._path = ("jobs", job["id"], "tasks", task, "log")
         self._client: Client = session.client().twin()
         self._looked_at = 0.0
@@ -59,7 +71,15 @@ class Watch:
         self._away_since: float | None = None
 
     def follow(self) -> None:
-        """Hand every byte to the sink, until the task has ended and is drained."""
+        """Hand every byte to the sink, until the task has ended and is drained; and so for every
+        further attempt.
+        """
+        self._follow_attempt()
+        while self._again is not None and self._next_attempt():
+            self.sink = self._again()
+            self._follow_attempt()
+
+    def _follow_attempt(self) -> None:
         pause = FIRST_PAUSE_S
         while True:
             before = self.offset
@@ -74,7 +94,7 @@ class Watch:
         self.sink.end()
 
     def _open(self) -> Response:
-        query = {"offset": self.offset, "follow": 1, "gaps": "stop"}
+        query = {"offset": self.offset, "follow": 1, "gaps": "stop", **self._of_attempt()}
         response = self._client.send("GET", self._path, query, headers=BYTES)
         self.offset = begin(self.sink, self.offset, response)
         response.patience(None)
@@ -98,13 +118,38 @@ class Watch:
     def _complete(self) -> bool:
         """Whether the stream ended because the log did: a server that stops ends it as well."""
         self.job = self.session.get("jobs", self.job["id"], query={"wait": "final", "timeout_s": 1})
-        alone = self.job["node_count"] == 1 and self.job["exit"] is not None
+        latest = self.job["attempt"] == self._attempt
+        alone = latest and self.job["node_count"] == 1 and self.job["exit"] is not None
         if alone and self.job.get("log_bytes") == self.offset:
             return True
-        query = {"offset": self.offset, "limit": 1}
+        query = {"offset": self.offset, "limit": 1, **self._of_attempt()}
         response = self._client.send("GET", self._path, query, headers=BYTES)
         ended = response.headers.get("x-log-ended") == "true"
         return ended and not response.read()
+
+    def _of_attempt(self) -> dict[str, int]:
+        # An older server knows neither attempts nor the query.
+        return {"attempt": self._attempt} if self.job.get("earlier") is not None else {}
+
+    def _next_attempt(self) -> bool:
+        """Wait until the job ends or begins again; whether there is a further attempt to show."""
+        query: dict[str, object] = {"wait": "changed", "timeout_s": POLL_S}
+        while self.job["attempt"] == self._attempt:
+            if self.job["exit"] is not None:
+                return False
+            self.job = persistently(
+                self.session, lambda: self.session.get("jobs", self.job["id"], query=query)
+            )
+        earlier = self.job.get("earlier") or []
+        ended = [one for one in earlier if one["attempt"] == self._attempt]
+        why = str((ended[0]["reason"] or {}).get("sentence", "")) if ended else ""
+        self._attempt += 1
+        self.offset = 0
+        self.session.terminal.wipe()
+        if self.session.json:
+            self.session.put_json({"event": "attempt", "attempt": self._attempt, "why": why})
+        self.session.say("next-attempt", attempt=self._attempt, why=printable(why))
+        return True
 
     def _lost(self, error: HttpError | Failure) -> None:
         """Go on after a lost connection for a while; raise what will not get better."""

@@ -221,7 +221,8 @@ async def list_jobs(server: Server, call: Call) -> Answer:
 async def create_job(server: Server, call: Call) -> Answer:
     """Submit a job; 201, or 200 where the client token gave an earlier one."""
     view, status = await submitted(server, call)
-    return json_reply(shown(server, call, view), status)
+    earlier = earlier_attempts(server, view)
+    return json_reply(shown(server, call, view, earlier=earlier), status)
 
 
 @routes(

@@ -6,8 +6,16 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 
 from danlu.faces.http.call import Call
-from danlu.faces.http.danlu_job import JOB, TAG, resolve
-from danlu.faces.http.danlu_log import FURTHEST, LIMIT, MOST, place_headers, until_gone
+from danlu.faces.http.danlu_job import JOB, TAG
+from danlu.faces.http.danlu_log import (
+    ATTEMPT,
+    FURTHEST,
+    LIMIT,
+    MOST,
+    attempted,
+    place_headers,
+    until_gone,
+)
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import BYTES, Answer, Reply, Streamed
 from danlu.faces.http.route import Describe, Parameter, Routes
@@ -28,7 +36,7 @@ routes = Routes()
 
 def _log(server: Server, call: Call) -> Log:
     task = call.params["task"]
-    view = server.view(call.caller.workspace.id, resolve(server, call))
+    view = attempted(server, call)
     refs.ref(view, task)
     return server.log(view, task)
 
@@ -45,6 +53,7 @@ def _log(server: Server, call: Call) -> Log:
             Parameter("range", STRING, "FIRST:LAST, counted from 1; either may be left out"),
             Parameter("last", {"type": "integer", "minimum": 0}, "so many lines at the end"),
             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST}, "bytes"),
+            ATTEMPT,
         ),
         media="application/octet-stream",
         tag=TAG,
@@ -54,7 +63,7 @@ async def task_log_lines(server: Server, call: Call) -> Answer:
     """The bytes of some lines. Where they are more than `limit`, or a gap lies among them, the
     rest is read by offset, from X-Log-Next up to X-Log-Until.
     """
-    call.only("range", "last", "limit")
+    call.only("range", "last", "limit", "attempt")
     limit = call.number("limit", LIMIT, 1, MOST)
     last = call.number("last", 0, 0, FURTHEST) if call.query.get("last") else None
     first, final = _range(call.text("range"), last)
@@ -100,6 +109,7 @@ def _lines(log: Log, first: int, final: int, last: int | None, limit: int) -> Re
         parameters=(
             Parameter("text", {**STRING, "maxLength": NEEDLE_CHARS}, "plain text, no pattern"),
             Parameter("offset", {"type": "integer", "minimum": 0}, "where to begin"),
+            ATTEMPT,
             Parameter(
                 "numbers",
                 {"type": "string", "enum": ["0", "1"]},
@@ -112,7 +122,7 @@ def _lines(log: Log, first: int, final: int, last: int | None, limit: int) -> Re
 )
 async def task_log_search(server: Server, call: Call) -> Answer:
     """A stream of the lines that hold a text, as it is found."""
-    call.only("text", "offset", "numbers")
+    call.only("text", "offset", "numbers", "attempt")
     needle = call.text("text", NEEDLE_CHARS).encode("utf-8", "surrogatepass")
     if not needle:
         raise Invalid("field-missing", field="text", remedy="say what to look for")

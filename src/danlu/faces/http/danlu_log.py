@@ -26,6 +26,9 @@ FURTHEST = 1 << 53
 OFFSET = Parameter(
     "offset", {"type": "integer"}, "bytes from the start, or from the end if below 0"
 )
+ATTEMPT = Parameter(
+    "attempt", {"type": "integer", "minimum": 0}, "which attempt's log; the latest's by default"
+)
 PARAMETERS = (
     OFFSET,
     Parameter("limit", {"type": "integer", "minimum": 1, "maximum": MOST}),
@@ -35,6 +38,7 @@ PARAMETERS = (
         {"type": "string", "enum": ["mark", "stop"]},
         "where the log's limit dropped bytes, a stream has a line that says so, or ends",
     ),
+    ATTEMPT,
     Parameter("Last-Event-ID", STRING, "the offset to go on from (SSE)", "header"),
 )
 
@@ -55,9 +59,9 @@ routes = Routes()
 )
 async def task_log(server: Server, call: Call) -> Answer:
     """A stretch of a log, or everything from an offset on as it is written."""
-    call.only("offset", "limit", "follow", "gaps")
+    call.only("offset", "limit", "follow", "gaps", "attempt")
     task = call.params["task"]
-    view = server.view(call.caller.workspace.id, resolve(server, call))
+    view = attempted(server, call)
     refs.ref(view, task)
     offset = call.number("offset", 0, -FURTHEST, FURTHEST)
     limit = call.number("limit", LIMIT, 1, MOST)
@@ -75,6 +79,12 @@ async def task_log(server: Server, call: Call) -> Answer:
     if follows:
         return await _followed(server, call, view, task, offset)
     return await _stretch(server, view, task, offset, limit)
+
+
+def attempted(server: Server, call: Call) -> JobView:
+    """The job with the attempt that is asked for."""
+    number = call.number("attempt", 0, 0, FURTHEST)
+    return server.attempt(call.caller.workspace.id, resolve(server, call), number)
 
 
 def _resumed(call: Call, offset: int) -> int:

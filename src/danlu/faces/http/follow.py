@@ -33,6 +33,7 @@ class Tail:
 
     workspace: str
     job_id: str
+    attempt: int
     task: str
     followers: int = 0
     waiting: dict[asyncio.Future[None], int] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Tails:
         self._platform = platform
         self._board = board
         self._changes = changes
-        self._tails: dict[tuple[str, str], Tail] = {}
+        self._tails: dict[tuple[str, int, str], Tail] = {}
 
     def count(self) -> int:
         """How many logs are followed."""
@@ -80,29 +81,38 @@ class Tails:
             self._leave(tail)
 
     def view(self, tail: Tail) -> JobView:
-        """The job as it is now; Missing where it was deleted."""
+        """The job with the attempt that is followed, as it is now; Missing where it was deleted."""
         if tail.final is not None:
             return tail.final
         entry = self._board.get(tail.job_id)
-        if entry is not None:
+        if entry is not None and entry.key.number == tail.attempt:
             return entry.view
         view = self._platform.records.job(tail.workspace, tail.job_id)
+        if view.attempt.key.number != tail.attempt:
+            view = self._earlier(view, tail)
         if view.attempt.state in FINAL:
             tail.final = view
         return view
 
+    def _earlier(self, view: JobView, tail: Tail) -> JobView:
+        known = self._platform.records.attempts(tail.workspace, tail.job_id)
+        found = (one for one in known if one[0].key.number == tail.attempt)
+        attempt, tasks = next(found, (view.attempt, view.tasks))
+        return JobView(view.job, attempt, tuple(tasks))
+
     def _join(self, view: JobView, task: str) -> Tail:
-        key = (view.job.id, task)
+        number = view.attempt.key.number
+        key = (view.job.id, number, task)
         tail = self._tails.get(key)
         if tail is None:
-            tail = self._tails[key] = Tail(view.job.workspace, view.job.id, task)
+            tail = self._tails[key] = Tail(view.job.workspace, view.job.id, number, task)
         tail.followers += 1
         return tail
 
     def _leave(self, tail: Tail) -> None:
         tail.followers -= 1
         if tail.followers == 0:
-            self._tails.pop((tail.job_id, tail.task), None)
+            self._tails.pop((tail.job_id, tail.attempt, tail.task), None)
             if tail.poller is not None:
                 tail.poller.cancel()
 

@@ -18,6 +18,7 @@ from danlu.faces.http.limiter import Limiter
 from danlu.flow import lines, logs, refs
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
+from danlu.model.errors import Missing
 from danlu.model.job import JobView
 from danlu.ports.engine import LogChunk, Mark, Ref
 from danlu.ports.records import JobQuery, Page
@@ -119,6 +120,17 @@ class Server:
         ):
             return jobs(workspace, query)
         return await self.on_worker(jobs, workspace, query)
+
+    def attempt(self, workspace: str, job_id: str, number: int) -> JobView:
+        """A job with one of its attempts, 0 = the latest; Missing if there is none such."""
+        view = self.view(workspace, job_id)
+        if number in (0, view.attempt.key.number):
+            return view
+        for attempt, tasks in self.platform.records.attempts(workspace, job_id):
+            if attempt.key.number == number:
+                return JobView(view.job, attempt, tuple(tasks))
+        count = view.attempt.key.number
+        raise Missing("attempt-missing", job=job_id, attempt=number, count=count)
 
     def index(self, view: JobView, task: str) -> lines.Index:
         """The line index of a task's log."""

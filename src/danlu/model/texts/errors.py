@@ -118,6 +118,10 @@ ERRORS: dict[str, tuple[str, str]] = {
         "job '{job}' has no task '{task}'; its tasks are {tasks}",
         "作业“{job}”没有任务“{task}”；它的任务有 {tasks}",
     ),
+    "attempt-missing": (
+        "job '{job}' has no attempt {attempt}; it has had {count} (danlu show {job})",
+        "作业“{job}”没有第 {attempt} 次尝试；至今共 {count} 次（danlu show {job}）",
+    ),
     "job-live": (
         "job '{job}' is {state}; stop it first (`danlu stop {job}`), then delete it",
         "作业“{job}”处于 {state} 状态；请先停止（`danlu stop {job}`）再删除",

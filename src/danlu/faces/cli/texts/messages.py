@@ -346,6 +346,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the server is away; the job goes on, and so does this once danlu up has started it",
         "服务器暂时不可用；作业继续运行，服务器恢复后（danlu up）将继续显示",
     ),
+    "next-attempt": ("attempt {attempt} follows: {why}", "第 {attempt} 次尝试：{why}"),
     "server-back": ("the server is back", "服务器已恢复"),
     "server-gone": (
         "the server stayed away; the job goes on: danlu logs -f {id}",

@@ -183,6 +183,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "Of a job with several tasks, which one (default worker-0).",
         "多任务作业中的任务名（默认 worker-0）。",
     ),
+    "logs.attempt": (
+        "The log of an earlier attempt; the latest by default, and with -f all that follow.",
+        "查看之前某次尝试的日志；默认为最近一次，使用 -f 时会继续显示之后的各次尝试。",
+    ),
     "logs.tail": ("Begin with the last N lines.", "从最后 N 行开始。"),
     "logs.lines": (
         "Only these lines, counted from 1: 100:199, 100:, :99 or 100.",
