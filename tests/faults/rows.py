@@ -54,6 +54,7 @@ FAULTS = {
     44: ("10,000 jobs at once", "同时提交 10,000 个作业"),
     45: ("log flood", "日志洪水"),
     46: ("binary log", "二进制日志"),
+    53: ("a task hangs", "任务挂起"),
     57: ("no file descriptors left", "文件描述符耗尽"),
     58: ("the event loop stalls", "事件循环停顿"),
     59: ("a misspelt setting", "拼错的设置"),
