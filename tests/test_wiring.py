@@ -15,9 +15,11 @@ from danlu.faces.http.serve import serve
 from danlu.model.errors import Invalid, Unavailable
 from danlu.ports.records import Records
 from danlu.settings import Settings
+from danlu.stores import restore as restoring
 from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
 from danlu.wiring import PASSWORD_FILE, first_admin, open_platform
+from tests import mounts
 
 WRITES = ("add_workspace", "add_user", "add_access_key", "set_setting")
 
@@ -98,6 +100,55 @@ def test_a_start_that_fails_lets_go_of_the_data_directory(
         with pytest.raises(Unavailable):
             open_platform(loaded)
     open_platform(loaded).close()
+
+
+def test_a_restore_that_was_killed_is_finished_by_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(fault 4) It was decided: the server must not make a new database where one is missing."""
+    data = tmp_path / "data"
+    loaded = settings.load(data, {"engine": "memory"}, {}).settings
+    first = open_platform(loaded)
+    key = first.admin.access_key
+    first.close()
+    wiring.back_up(loaded, tmp_path / "b", key=True, objects=True)
+    (data / "danlu.sqlite").unlink()
+    (data / "danlu.sqlite.last").unlink()
+
+    def killed(_: Path) -> bool:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(restoring, "finish", killed)
+        with pytest.raises(Killed):
+            wiring.restore(loaded, tmp_path / "b", force=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(restoring, "finish", lambda data: killed(data) if marked(data) else False)
+        with pytest.raises(Killed):
+            wiring.restore(loaded, tmp_path / "b", force=False)
+    assert not (data / "danlu.sqlite").exists()
+
+    running = open_platform(loaded)
+
+    assert running.admin.access_key == key
+    assert running.platform.restored_at
+    assert not marked(data)
+    running.close()
+
+
+def marked(data: Path) -> bool:
+    return (data / wiring.RESTORE_MARKER).exists()
+
+
+def test_a_data_directory_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    """(fault 22) A file system that is read-only at the start."""
+    with mounts.tmpfs(tmp_path / "disk", "size=1m,ro") as disk:
+        for data in (disk, disk / "new"):
+            loaded = settings.load(data, {"engine": "memory"}, {}).settings
+            with pytest.raises(Unavailable) as told:
+                open_platform(loaded)
+            assert told.value.key == "data-dir-unusable"
+            assert "Read-only file system" in str(told.value)
 
 
 def test_a_server_whose_disk_forgets_says_so_and_ends_with_an_error(

@@ -22,7 +22,7 @@ from danlu.flow.board import Board
 from danlu.flow.catalog import Catalog, Environment
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
-from danlu.model.errors import EngineError, PlatformError, Refused
+from danlu.model.errors import EngineError, PlatformError, Refused, Unavailable
 from danlu.model.identity import AccessKey, Secret, User, Workspace
 from danlu.model.job import EngineChoice
 from danlu.ports.engine import Closes, Engine
@@ -169,9 +169,8 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     Raises Refused when another server has the data directory or its database is newer than this
     program. Nothing runs until `Running.start`.
     """
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.ExitStack() as opened:
-        lock = DataLock(settings.data / LOCK_FILE)
+        lock = _locked(settings.data)
         opened.callback(lock.release)
         if (settings.data / RESTORE_MARKER).exists():
             from danlu.stores import restore
@@ -181,6 +180,14 @@ def open_platform(settings: Settings, api: str = "") -> Running:
         # What was opened now closes with the platform.
         opened.pop_all()
     return running
+
+
+def _locked(data: Path) -> DataLock:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return DataLock(data / LOCK_FILE)
+    except OSError as error:
+        raise Unavailable("data-dir-unusable", path=data, detail=error.strerror) from error
 
 
 def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.ExitStack) -> Running:
@@ -260,8 +267,7 @@ def restore(settings: Settings, source: Path, *, force: bool) -> Restored:
 
     if settings.database:
         raise Refused("restore-other-database", database=shown_database(settings))
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = DataLock(settings.data / LOCK_FILE)
+    lock = _locked(settings.data)
     try:
         now = SystemClock().now()
         return restoring.restore(

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from danlu.engines.memory import ManualClock
+from danlu.model.attempt import Event
 from danlu.model.errors import PlatformError, Refused, Unavailable
-from danlu.ports.records import JobQuery
+from danlu.ports.records import JobQuery, Move
 from danlu.stores.sql.database import Connection
 from danlu.stores.sql.migrate import migrate
 from danlu.stores.sql.opening import open_database, open_records
@@ -186,6 +187,99 @@ class DiskGone(Sqlite):
         raise error
 
 
+class WriteFails(Sqlite):
+    """The disk answers the next writes of a commit with EIO."""
+
+    failures = 0
+
+    def finish(self, connection: Connection) -> None:
+        if self.failures:
+            self.failures -= 1
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+            raise error
+        super().finish(connection)
+
+
+def test_an_error_of_the_disk_at_a_write_undoes_the_group_and_passes(tmp_path: Path) -> None:
+    """(fault 23) 503 for each of them, nothing half stored; the next write is like any other."""
+    database = WriteFails(tmp_path / "records.db")
+    migrate(Sqlite(database.path))
+    ended: list[PlatformError] = []
+    records = SqlRecords(database, KeyFile(tmp_path / "key"), ManualClock(), ended.append)
+    try:
+        database.failures = 1
+        failed = records.submit(submission()).exception(WAIT)
+        assert isinstance(failed, Unavailable)
+        assert (failed.key, failed.http) == ("database-unreachable", 503)
+        assert records.jobs(WS, JobQuery()).total == 0
+        assert records.submit(submission()).result(WAIT).created
+        assert records.jobs(WS, JobQuery()).total == 1
+        assert ended == []
+    finally:
+        records.close()
+
+
+class Watched(Sqlite):
+    """Knows whether its writer is inside a transaction."""
+
+    inside: int | None = None
+
+    def begin(self, connection: Connection) -> None:
+        super().begin(connection)
+        self.inside = threading.get_ident()
+
+    def finish(self, connection: Connection) -> None:
+        super().finish(connection)
+        self.inside = None
+
+    def undo(self, connection: Connection) -> None:
+        super().undo(connection)
+        self.inside = None
+
+
+def test_nothing_is_called_over_a_network_inside_a_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(case 104) Nor is a process started there: a slow one would hold up every writer."""
+    database = Watched(tmp_path / "records.db")
+    migrate(Sqlite(database.path))
+    called: list[str] = []
+    seen: list[bool] = []
+
+    def audited(event: str, _: object) -> None:
+        if event in CALLS and database.inside == threading.get_ident():
+            called.append(event)
+
+    sys.addaudithook(audited)
+    finish = Watched.finish
+
+    def noting(self: Watched, connection: Connection) -> None:
+        seen.append(self.inside == threading.get_ident())
+        finish(self, connection)
+
+    monkeypatch.setattr(Watched, "finish", noting)
+    records = SqlRecords(database, KeyFile(tmp_path / "key"), ManualClock())
+    try:
+        (key,) = submitted(records, submission())
+        for event in (Event.PLACE, Event.LAUNCH, Event.STARTED, Event.EXITED, Event.OK):
+            records.move(Move(key, event, 1)).result(WAIT)
+        records.delete(WS, key.job_id).result(WAIT)
+        records.add_workspace(WORKSPACE).result(WAIT)
+        records.set_setting("a", "b").result(WAIT)
+    finally:
+        records.close()
+        database.inside = None
+    assert called == []
+    assert seen
+    assert all(seen)
+
+
+CALLS = frozenset(
+    {"socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen", "os.fork"}
+)
+
+
 def test_a_chore_that_meets_a_failed_fsync_ends_the_server_too(tmp_path: Path) -> None:
     """(fault 23) Nobody waits for it, so nobody else would hear of it."""
     clock, told = ManualClock(), threading.Event()
@@ -267,6 +361,7 @@ def test_a_damaged_page_stops_the_start(file: Store) -> None:
 
     assert refused.value.key == "database-damaged"
     assert str(path) in str(refused.value)
+    assert "danlu restore" in str(refused.value)
 
 
 def test_a_database_of_another_program_is_left_alone(file: Store) -> None:

@@ -145,6 +145,13 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "数据目录“{path}”正被另一个服务器（进程 {pid}）使用；请停止它（`danlu down`）或更换 --data",
     ),
+    "data-dir-unusable": (
+        (
+            "the data directory '{path}' cannot be used: {detail}; make it writable for this user, or"
+            " give another --data"
+        ),
+        "无法使用数据目录“{path}”：{detail}；请使其对当前用户可写，或更换 --data",
+    ),
     "database-newer": (
         (
             "the database '{path}' was written by Danlu {newer} (schema {found}), and this is Danlu"
