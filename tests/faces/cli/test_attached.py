@@ -113,6 +113,7 @@ def test_a_waiting_job_says_why_in_one_line(house: House) -> None:
     out, err = process.communicate(timeout=HANG_S)
     assert (process.returncode, out) == (0, b"now\n")
     assert err.count(b"waiting: ") == 1
+    assert first[:8].encode() in err
 
 
 def test_a_reader_that_leaves_ends_it_quietly(house: House) -> None:

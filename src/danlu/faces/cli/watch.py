@@ -10,7 +10,6 @@ from danlu.faces.cli.failure import RETRY, Failure
 from danlu.faces.cli.http import HttpError, Response
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.sinks import Gap
-from danlu.faces.cli.texts import printable
 from danlu.faces.cli.waiting import PATIENCE_S, POLL_S, persistently
 
 TYPE_CHECKING = False
@@ -148,7 +147,7 @@ class Watch:
         self.session.terminal.wipe()
         if self.session.json:
             self.session.put_json({"event": "attempt", "attempt": self._attempt, "why": why})
-        self.session.say("next-attempt", attempt=self._attempt, why=printable(why))
+        self.session.say("next-attempt", attempt=self._attempt, why=why)
         return True
 
     def _lost(self, error: HttpError | Failure) -> None:
@@ -179,7 +178,7 @@ class Watch:
         if not sentence:
             self.session.terminal.wipe()
             return
-        line = self.session.text("waiting", why="\0").replace("\0", printable(sentence))
+        line = self.session.text("waiting", why=sentence)
         if self.session.terminal.err_tty:
             self.session.terminal.status(f"danlu: {line}")
         elif not self._said:
