@@ -30,6 +30,8 @@ from danlu.ports.records import Records
 from danlu.settings import Settings
 
 if TYPE_CHECKING:
+    from danlu.images.matrix import Matrix
+    from danlu.images.refresh import Refreshed
     from danlu.model.image import Answer, Ask
     from danlu.node.gpu import Inventory
     from danlu.ports.objects import ObjectStore
@@ -385,6 +387,20 @@ def image_for(wanted: Ask) -> Answer:
     from danlu.images import matrix, resolve
 
     return resolve.ask(matrix.packaged(), wanted)
+
+
+def image_matrix() -> Matrix:
+    """The compatibility matrix of the package."""
+    from danlu.images import matrix
+
+    return matrix.packaged()
+
+
+def refreshed_matrix(index: str) -> Refreshed:
+    """What an index has that the matrix does not know; empty = PyPI."""
+    from danlu.images import matrix, refresh
+
+    return refresh.refresh(matrix.packaged(), index or refresh.PYPI_INDEX)
 
 
 def control_groups() -> tuple[int, int, tuple[str, ...]]:

@@ -213,6 +213,13 @@ def test_another_architecture_has_other_wheels() -> None:
     found = rejection(ask("2.8.0", gpus="GB10", arch="riscv64"), "cu128")
     assert (found.rule, found.found, found.needs) == (Rule.ARCH, "riscv64", "x86_64")
     assert found.fix[0] == Change(arch="x86_64")
+    assert chosen(ask("2.13.0", gpus="GB10", arch="aarch64")) == ("2.13.0", "cu130", PYPI)
+    assert chosen(ask("2.13.0", gpus="sm_110", arch="aarch64")) == ("2.13.0", "cu130", PYPI)
+    assert chosen(ask("2.10", arch="aarch64")) == ("2.10.0", CPU, PYPI)
+    assert chosen(ask("2.10.0", gpus="GH200", arch="aarch64")) is None  # PyPI's has no CUDA yet
+    found = rejection(ask("2.13.0", gpus="T4", arch="aarch64"), "cu130")
+    assert (found.rule, found.found) == (Rule.GPU, "T4 (sm_75)")
+    assert "+PTX" not in found.needs
 
 
 def test_cudnn_that_dropped_a_card_is_refused_for_it() -> None:

@@ -278,6 +278,13 @@ COMMANDS: tuple[Command, ...] = (
             Option("channel", "--channel", metavar="pypi|index", choices=("pypi", "index")),
         ),
     ),
+    Command(
+        "images",
+        "image matrix",
+        f"{_HOME}.image_matrix:matrix",
+        (Option("index_url", "--index-url", metavar="URL"),),
+        (Argument("action", "show|refresh", choices=("show", "refresh")),),
+    ),
     Command("machine", "doctor", f"{_HOME}.doctor:doctor"),
     Command("machine", "config", f"{_HOME}.config:config"),
     Command(

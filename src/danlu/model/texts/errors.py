@@ -91,6 +91,10 @@ ERRORS: dict[str, tuple[str, str]] = {
         "image {image} has no lock for {backend} in this version; lock it from its definition",
         "本版本中镜像 {image} 没有 {backend} 的锁文件；请由其定义生成",
     ),
+    "index-unreadable": (
+        "the package index cannot be read at {url}: {detail}; try again, or name another: --index-url",
+        "无法读取软件包索引 {url}：{detail}；请重试，或用 --index-url 指定其他索引",
+    ),
     "image-pylock": (
         "what the resolver wrote cannot be read: {detail}; try again, and report it if it stays so",
         "无法读取解析器的输出：{detail}；请重试，若仍如此请报告",

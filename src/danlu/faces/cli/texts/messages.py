@@ -491,6 +491,19 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "this system has no glibc to go by; name the one of the machine that is meant: --glibc 2.28",
         "本系统没有可参照的 glibc；请给出目标机器的版本：--glibc 2.28",
     ),
+    "matrix-version": ("matrix {version}, {count} releases", "矩阵 {version}，共 {count} 个版本"),
+    "matrix-read": (
+        "{count} new; {fetched} of {size} were read",
+        "新增 {count} 个；共读取 {fetched}（总计 {size}）",
+    ),
+    "matrix-current": (
+        "the matrix knows every release on {index}",
+        "矩阵已包含 {index} 上的所有版本",
+    ),
+    "columns.matrix": (
+        "TORCH|RELEASED|PYTHON|GLIBC|CUDA|CUDNN|NCCL|GPU ARCHITECTURES|SOURCE",
+        "TORCH|发布日期|PYTHON|GLIBC|CUDA|CUDNN|NCCL|GPU 架构|来源",
+    ),
     "columns.image": (
         "TORCH|CUDA|RULE|FOUND|NEEDS|NEAREST CHANGE",
         "TORCH|CUDA|规则|现有|所需|最近的改动",

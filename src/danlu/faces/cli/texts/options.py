@@ -347,6 +347,27 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "pypi: from PyPI alone (the default); index: also from PyTorch's own index.",
         "pypi：仅用 PyPI（默认）；index：同时使用 PyTorch 官方索引。",
     ),
+    "image matrix": (
+        (
+            "Show the compatibility matrix, or read what is new on an index.\n\n"
+            "refresh reads the metadata of releases that the matrix does not know, by ranges of their"
+            " wheels and without downloading one, and shows what would be added to its tables. Nothing"
+            " is changed."
+        ),
+        (
+            "显示兼容矩阵，或读取索引上的新内容。\n\n"
+            "refresh 按范围读取矩阵中没有的版本的 wheel 元数据，不下载整个 wheel，并显示各表会增加的内容，"
+            "不做任何修改。"
+        ),
+    ),
+    "image matrix.short": (
+        "Show the compatibility matrix, or read what is new on an index.",
+        "显示兼容矩阵，或读取索引上的新内容。",
+    ),
+    "image matrix.index_url": (
+        "The package index to read (default https://pypi.org/simple).",
+        "要读取的软件包索引（默认 https://pypi.org/simple）。",
+    ),
     # this machine
     "doctor": (
         "Check this machine: driver, CUDA, torch, memory, disk, server.",
