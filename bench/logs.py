@@ -8,6 +8,9 @@ Through: the job's log is followed by `danlu run` to a file; the floor is
 Window and search: of a job's log of `--long` lines, 100 lines anywhere are asked of the server on
 one connection, against `sed -n` on the file; and the lines that hold a text, against `grep`. Each
 answer is compared byte for byte. A window is also given in milliseconds: the server's whole time.
+
+Flood: while a job prints as fast as it can for `--flood` seconds, submits are timed against submits
+to the idle server, and the server's memory is watched.
 """
 
 from __future__ import annotations
@@ -32,6 +35,16 @@ for line in range(int(sys.argv[1])):
     sys.stdout.write(f"step {line} loss 0.123456 throughput 1234.5 samples/s\\n")
 """
 NEEDLES = ("step 777777 ", "step 77777", "9999 loss")
+FLOOD = """
+import os, sys, time
+block = b"".join(b"%07d " % n + b"x" * 55 + b"\\n" for n in range(4096))
+until = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until:
+    view = memoryview(block)
+    while view:
+        view = view[os.write(1, view):]
+"""
+SUBMITS = 40
 WINDOW = 100
 ROUNDS = 40
 
@@ -111,11 +124,52 @@ def reading(danlu: str, env: dict[str, str], folder: Path, lines: int) -> dict[s
     return found
 
 
+def flooded(danlu: str, env: dict[str, str], folder: Path, seconds: float) -> dict[str, float]:
+    """Submits beside a job that prints as fast as it can, and what the server grows by."""
+    script = folder / "flood" / "flood.py"
+    script.parent.mkdir()
+    script.write_text(FLOOD)
+    client = connect(env["DANLU_DATA"], "", "en", say=lambda *_, **__: None)
+    pid = client.get("status")["pid"]
+
+    def submits() -> float:
+        times = []
+        for _ in range(SUBMITS):
+            body = {"metadata": {"name": "beside"}, "algorithm": {"command": "true"}}
+            began = time.perf_counter()
+            client.post("jobs", body=body)
+            times.append(time.perf_counter() - began)
+            time.sleep(seconds / SUBMITS / 2)
+        return statistics.median(times)
+
+    idle, before = submits(), memory(pid)
+    command = [danlu, "run", "-d", str(script), str(seconds)]
+    job = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+    while client.get("jobs", job.strip())["state"] != "running":
+        time.sleep(0.05)
+    beside, grown = submits(), memory(pid) - before
+    follow = [danlu, "logs", "-f", "--tail", "1", job.strip()]
+    subprocess.run(follow, env=env, check=True, stdout=subprocess.DEVNULL)
+    printed = client.get("jobs", job.strip())["log_bytes"]
+    return {
+        "flood_mb_per_s": printed / seconds / 1e6,
+        "flood_grown_mb": grown / 1e6,
+        "flood_submit_ratio": beside / idle,
+    }
+
+
+def memory(pid: int) -> int:
+    """Resident bytes of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--lines", type=int, default=300_000)
     parser.add_argument("--long", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--flood", type=float, default=30)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -130,6 +184,7 @@ def main() -> None:
         try:
             figures = {"time_ratio": through(danlu, env, folder, options.lines, options.pairs)}
             figures.update(reading(danlu, env, folder, options.long))
+            figures.update(flooded(danlu, env, folder, options.flood))
         finally:
             subprocess.run([danlu, "down"], env=env, check=True, capture_output=True)
     print(f"{options.lines} lines, {options.pairs} pairs, every byte equal")
@@ -142,6 +197,11 @@ def main() -> None:
     for key, ratio in figures.items():
         if key.startswith("search_ratio "):
             print(f"lines with '{key.removeprefix('search_ratio ')}': {ratio:.2f} x grep -F")
+    print(
+        f"flood of {figures['flood_mb_per_s']:.0f} MB/s for {options.flood:.0f} s: the server grows"
+        f" by {figures['flood_grown_mb']:.1f} MB, a submit takes"
+        f" {figures['flood_submit_ratio']:.2f} x its idle time"
+    )
     if options.json:
         options.json.write_text(json.dumps(figures))
 

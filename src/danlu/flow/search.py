@@ -13,8 +13,11 @@ from danlu.ports.engine import LogChunk
 BLOCK = 1 << 20
 LINE_BYTES = 1 << 20
 """Longer lines are searched in pieces of this size."""
-MANY = 8
-"""If at least every so manieth line is hit, looking at each line is faster than at each hit."""
+SAMPLE = 32 << 10
+MANY = 64
+"""Where there are more hits than these in a sample, looking at each line is faster than at each
+hit.
+"""
 
 
 class Search:
@@ -67,16 +70,17 @@ class Search:
         """The lines between two places of `data`, which begins at offset `begin`, that hold the
         needle.
         """
-        hits = data.count(self._needle, start, end)
-        if not hits:
+        hit = data.find(self._needle, start, end)
+        if hit < 0:
             return b""
-        if self._ends_before is None and hits * MANY > data.count(b"\n", start, end):
+        near = data.count(self._needle, hit, min(end, hit + SAMPLE))
+        if self._ends_before is None and near > MANY:
             lines = data[start:end].split(b"\n")
             return b"".join([line + b"\n" for line in lines if self._needle in line])
         found: list[bytes] = []
         number = self._ends_before(begin + start) + 1 if self._ends_before else 0
-        counted = at = start
-        while (hit := data.find(self._needle, at, end)) >= 0:
+        counted = start
+        while hit >= 0:
             line = data.rfind(b"\n", start, hit) + 1 or start
             behind = data.find(b"\n", hit, end)
             behind = end if behind < 0 else behind
@@ -86,5 +90,5 @@ class Search:
                 found.append(b"%d:%d:%b\n" % (number, begin + line, data[line:behind]))
             else:
                 found.append(data[line:behind] + b"\n")
-            at = behind + 1
+            hit = data.find(self._needle, behind, end)
         return b"".join(found)
