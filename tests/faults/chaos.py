@@ -46,10 +46,12 @@ class Mix:
     pause_s: float
     stopped: float
     deleted: float
+    retried: float
+    """The share of jobs that fail and are tried again by their own policy."""
 
 
-LONG = Mix(steps=6, pause_s=0.15, stopped=0.12, deleted=0.2)
-SHORT = Mix(steps=2, pause_s=0.05, stopped=0.3, deleted=0.6)
+LONG = Mix(steps=6, pause_s=0.15, stopped=0.12, deleted=0.2, retried=0.06)
+SHORT = Mix(steps=2, pause_s=0.05, stopped=0.3, deleted=0.6, retried=0.25)
 """For crash points: each is passed at the beginning or the end of a job."""
 
 
@@ -141,12 +143,14 @@ class Chaos:
         dice = self._made
         steps = dice.randint(self.mix.steps, self.mix.steps * 2)
         stopped = dice.random() < self.mix.stopped
+        retries = int(dice.random() < self.mix.retried)
         if stopped:
             self.stop_points[f"job-{number}"] = dice.randrange(steps)
         return Order(
             f"job-{number}",
             steps=steps,
-            code=3 if dice.random() < 0.1 else 0,
+            code=3 if retries or dice.random() < 0.05 else 0,
+            retries=retries,
             tasks=2 if dice.random() < 0.06 else 1,
             stopped=stopped,
         )
@@ -160,6 +164,9 @@ class Chaos:
             "CODE": str(order.code),
         }
         body = create_body(order.label, self._code, environments, tasks=order.tasks)
+        if order.retries:
+            on = ["user-error", "platform", "node"]
+            body["danlu"] |= {"retries": order.retries, "retry_on": on}
         job = str(self._client.call("POST", "jobs", body, token=order.label)["id"])
         self.history.accepted.append(Accepted(order.label, job))
         self._by_label[order.label] = job
@@ -269,7 +276,7 @@ class Chaos:
     def _arm(self, wanted: dict[str, int]) -> None:
         """Have a few points armed, one order each: no task is to meet its agent's death often."""
         armed = {f.name for f in self.house.orders.iterdir() if f.stat().st_size and f.name != HITS}
-        for group, most in (("agent.", 3), ("shim.", 2), ("", 1)):
+        for group, most in (("agent.", 3), ("shim.", 2), ("", 3)):
             mine = [
                 n for n in wanted if (n.split(".")[0] + "." in ("agent.", "shim.")) == bool(group)
             ]

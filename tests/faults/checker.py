@@ -192,8 +192,9 @@ def repeated(history: History) -> Iterator[Violation]:
         if count > 1:
             words = f"step {step} of worker-{task} was done {count} times"
             yield Violation("work-repeated", job, words)
+    granted = {order.label: order.retries for order in history.orders}
     for remains in history.remains:
-        if remains.job not in shot and len(remains.attempts) > 1:
+        if remains.job not in shot and len(remains.attempts) > 1 + granted.get(remains.label, 0):
             words = f"{len(remains.attempts)} attempts, though no shim was killed"
             yield Violation("work-repeated", remains.job, words)
 

@@ -42,6 +42,10 @@ class Client:
         self._port = port
         self._host = f"127.0.0.1:{host_port or port}"
         self._connection: http.client.HTTPConnection | None = None
+        self.offset_s = 0.0
+        """How far this client's wall clock is from the real one."""
+        self.drift: tuple[float, float] | None = None
+        """Since when it runs at another speed, and at which."""
         self.refusals: list[str] = []
         """Answers of 500 and above, 503 excepted."""
 
@@ -94,7 +98,7 @@ class Client:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         headers = {
             "Host": self._host,
-            "X-Sdk-Date": signing.now(),
+            "X-Sdk-Date": signing.now(self.moment() - time.time()),
             "X-Client-Request-Id": secrets.token_hex(8),
             **({"Content-Type": "application/json"} if body[:1] in b"{[" else {}),
             **({"X-Client-Token": token} if token else {}),
@@ -107,6 +111,14 @@ class Client:
         response = self._connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
         return response.status, found, response.read()
+
+    def moment(self) -> float:
+        """This client's wall clock."""
+        now = time.time()
+        if self.drift is not None:
+            since, speed = self.drift
+            now = since + (now - since) * speed
+        return now + self.offset_s
 
     def close(self) -> None:
         """Hang up."""

@@ -16,6 +16,8 @@ class Order:
     tasks: int = 1
     stopped: bool = False
     """Whether a user asks for its stop while it lives."""
+    retries: int = 0
+    """Further attempts that its policy grants after failures of its own."""
 
 
 @dataclass(frozen=True, slots=True)

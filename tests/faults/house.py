@@ -169,6 +169,12 @@ class House:
         """What the servers have logged."""
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
+    def ended(self) -> int:
+        """The exit status of a cold server that has ended."""
+        assert self._cold is not None
+        self._cold.communicate(timeout=HANG_S)
+        return self._cold.returncode
+
     def refused(self) -> tuple[int, str]:
         """`danlu serve` where it is going to end by itself: its exit status, and what it says."""
         words = ["-P", "-m", "danlu", "serve", "--data", str(self.data), "--port", "0"]
@@ -270,9 +276,16 @@ def opened(root: Path, settings: str = "", *, cold: bool = False, **more: Any) -
 
 
 def create_body(
-    name: str, code: str, environments: Mapping[str, str], *, tasks: int = 1, grace_s: int = 5
+    name: str,
+    code: str,
+    environments: Mapping[str, str],
+    *,
+    tasks: int = 1,
+    grace_s: int = 5,
+    limit_s: int = 0,
 ) -> dict[str, Any]:
     """A job that runs the harness's program."""
+    limit = {"time_limit_s": limit_s} if limit_s else {}
     return {
         "kind": "job",
         "metadata": {"name": name},
@@ -289,5 +302,5 @@ def create_body(
             ],
         },
         "spec": {"resource": {"flavor_id": FLAVOR, "node_count": tasks}},
-        "danlu": {"grace_s": grace_s},
+        "danlu": {"grace_s": grace_s, **limit},
     }

@@ -94,6 +94,16 @@ class Jobs:
     def log(self, job: str, task: str = "worker-0") -> bytes:
         return self.client.read(f"jobs/{job}/tasks/{task}/log")
 
+    def whole_log(self, job: str, task: str = "worker-0") -> bytes:
+        """The log to its end, piece by piece."""
+        data = b""
+        while True:
+            path = f"jobs/{job}/tasks/{task}/log?offset={len(data)}"
+            more = self.client.read(path)
+            if not more:
+                return data
+            data += more
+
     def printed(self, job: str, words: bytes) -> None:
         """Wait until a job has printed `words`."""
         until(lambda: words in self.log(job))

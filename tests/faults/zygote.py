@@ -22,6 +22,7 @@ from danlu.engines import process  # noqa: F401 -- imported for the forks
 from danlu.engines.process import machine
 from danlu.faces.http import serve
 from danlu.flow import loop
+from danlu.model.errors import PlatformError
 from danlu.stores import folder, sql  # noqa: F401 -- as above
 from tests.faults.house import CPUS
 
@@ -60,6 +61,8 @@ def _serve(loaded: settings.Settings, log: str) -> None:
         for stream, to in ((0, nothing), (1, end), (2, end)):
             os.dup2(to, stream)
         code = serve.serve(loaded)
+    except PlatformError as error:
+        code = error.exit
     finally:
         if code:
             traceback.print_exc()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import suppress
 
 from danlu.flow.board import Board
 from danlu.flow.finish import finish
@@ -95,6 +96,10 @@ class Loop:
             sweep(self._platform)
 
     def _run(self) -> None:
+        # Looking at a machine for the first time may take long (a driver wakes up): no submission
+        # is to wait for it.
+        with suppress(PlatformError):
+            self._platform.engine.capacity()
         while not self._closing:
             self._woken.wait(LOOK_EVERY_S)
             self._woken.clear()
