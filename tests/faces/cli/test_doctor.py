@@ -10,6 +10,7 @@ import pytest
 
 from danlu.faces.cli import checks, probe
 from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus, Groups, Isolation
+from danlu.faces.cli.doctor import unfit
 from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.probe import Torch
 from danlu.faces.cli.texts import fill
@@ -78,6 +79,36 @@ def test_driver_and_cuda_have_to_fit(
     check = checks.cuda(look(tmp_path, torch))
     assert check.level == level
     assert words in said(check)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "models", "words"),
+    [
+        ("2.14.1", "13.0", ("Tesla V100-SXM2-16GB",), "V100-SXM2-16GB (sm_70)"),
+        ("2.7.1+cu128", "12.8", ("Tesla T4", "Tesla V100-SXM2-16GB"), "(sm_70), only sm_75 sm_80"),
+        ("2.10.0+cu128", "12.8", ("Tesla V100-SXM2-16GB",), ""),
+        ("2.14.1", "13.0", ("NVIDIA Graphics Device",), ""),
+        ("2.99.0", "14.0", ("Tesla V100-SXM2-16GB",), ""),
+        ("2.9.0a0+git1234", "13.0", ("Tesla V100-SXM2-16GB",), ""),
+        ("2.14.1", "13.0", (), ""),
+    ],
+)
+def test_a_build_without_kernels_for_the_gpu_is_found_before_a_job_does(
+    tmp_path: Path, version: str, cuda: str, models: tuple[str, ...], words: str
+) -> None:
+    """Driver and CUDA fit, and yet the first kernel would fail: no kernel image is available."""
+    write(tmp_path, "proc/driver/nvidia/version", VERSION.format("595.45.04"))
+    torch = Torch("3.11.7", version, cuda, available=True)
+    machine = Machine(tmp_path)
+    found = unfit(machine, torch, models, "en")
+    check = checks.cuda(look(tmp_path, torch)._replace(unfit=found))
+    assert check.level == (FAIL if words else OK)
+    assert words in said(check)
+    if words:
+        assert "cu126" in said(check)
+        translated = unfit(machine, torch, models, "zh")
+        assert translated
+        assert not translated.fix.isascii()
 
 
 def test_a_card_without_a_driver_is_noticed(tmp_path: Path) -> None:

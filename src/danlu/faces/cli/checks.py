@@ -76,6 +76,14 @@ class Isolation(NamedTuple):
     landlock: int = 0
 
 
+class Unfit(NamedTuple):
+    """GPUs for which the jobs' torch has no kernels, what it has, and what would do."""
+
+    gpus: str
+    has: str
+    fix: str
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -88,6 +96,7 @@ class Examined(NamedTuple):
     gpus: Gpus = Gpus()
     groups: Groups = Groups()
     isolation: Isolation = Isolation()
+    unfit: Unfit | None = None
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -149,7 +158,7 @@ def driver(examined: Examined) -> Check:
 
 
 def cuda(examined: Examined) -> Check:
-    """Whether driver and torch's CUDA fit, with both versions named."""
+    """Whether driver, GPUs and torch's CUDA fit, with the versions named."""
     version, found = examined.machine.driver(), examined.torch
     params = {"driver": version, "cuda": found.cuda, "version": found.version}
     if version is None:
@@ -161,6 +170,8 @@ def cuda(examined: Examined) -> Check:
     needs = NEEDS_DRIVER.get(int(found.cuda.partition(".")[0]), "0")
     if _numbers(version) < _numbers(needs):
         return Check("cuda", FAIL, "cuda.old", {**params, "needs": needs})
+    if examined.unfit is not None:
+        return Check("cuda", FAIL, "cuda.no-kernels", {**params, **examined.unfit._asdict()})
     if not found.available:
         return Check("cuda", FAIL, "cuda.unavailable", params)
     return Check("cuda", OK, "cuda.fits", params)

@@ -79,6 +79,13 @@ CHECKS: dict[str, tuple[str, str]] = {
         ),
         "已有驱动 {driver}，但 torch {version} 是 CPU 版，不会使用 GPU；请安装 CUDA 版",
     ),
+    "cuda.no-kernels": (
+        (
+            "torch {version} for CUDA {cuda} has no kernels for {gpus}, only {has}; take another build:"
+            " {fix}"
+        ),
+        "torch {version}（CUDA {cuda}）没有用于 {gpus} 的内核，只有 {has}；请更换构建：{fix}",
+    ),
     "cuda.unavailable": (
         (
             "driver {driver} and CUDA {cuda} fit, yet torch sees no GPU; look at dmesg, and at"
