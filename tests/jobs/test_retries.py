@@ -222,3 +222,30 @@ def test_a_hang_is_a_flag_unless_more_is_wanted(house: House) -> None:
     assert house.json("why", job)["key"] == "is-hung"
     assert "(hangs)" in house.good("show", job)
     house.good("stop", "--wait", job)
+
+
+PRINTS = """
+import sys
+print("50%\\r100%\\rdone", flush=True)
+sys.stdout.write("x" * 100_000 + "\\n")
+print("ValueError: the data in row 7 are bad", file=sys.stderr)
+sys.exit(3)
+"""
+
+
+def test_a_line_of_the_log_ends_all_trying(house: House) -> None:
+    job = submit(house, PRINTS, "--retries", "3", "--no-retry-on-log", "ValueError:*row*bad")
+    until(lambda: house.state(job) == "failed")
+    shown = house.json("show", job)
+    assert shown["attempt"] == 1
+    assert shown["reason"]["sentence"] == (
+        "task worker-0 exited with code 3; worker-0 printed"
+        " 'ValueError: the data in row 7 are bad', after which the job is not tried again"
+    )
+    assert "log-matched" in history(house, job)
+
+
+def test_a_line_of_another_kind_changes_nothing(house: House) -> None:
+    job = submit(house, PRINTS, "--retries", "1", "--no-retry-on-log", "row*ValueError")
+    until(lambda: house.state(job) == "failed")
+    assert house.json("show", job)["attempt"] == 2

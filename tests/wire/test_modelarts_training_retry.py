@@ -10,6 +10,7 @@ from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import Invalid
 from danlu.model.hang import Hang, HangAction
 from danlu.model.job import Job, JobView
+from danlu.model.log_rules import LogRule, RuleAction
 from danlu.model.retry import FREE, Cause, Retry
 from danlu.wire.modelarts_training import job_spec
 from danlu.wire.modelarts_training_reply import job
@@ -113,6 +114,22 @@ def test_our_fields_about_hangs() -> None:
     for wrong in ({"hang_after_s": -1}, {"on_hang": "pray"}):
         with pytest.raises(Invalid):
             job_spec(body(**wrong))
+
+
+def test_rules_about_the_log() -> None:
+    rules = [{"match": "ECC", "action": "avoid-node"}, {"match": "b*d", "action": "no-retry"}]
+    spec = job_spec(body(log_rules=rules))
+    assert spec.log_rules == (
+        LogRule("ECC", RuleAction.AVOID_NODE),
+        LogRule("b*d", RuleAction.NO_RETRY),
+    )
+    shown = job(
+        JobView(Job("j", "w", spec, 1, "u"), Attempt(AttemptKey("j", 1, "t"), State.QUEUED, 1)), 2
+    )
+    assert job_spec(shown).log_rules == spec.log_rules
+    for wrong in ([{"match": "x"}], [{"match": "x", "action": "pray"}], "x"):
+        with pytest.raises(Invalid):
+            job_spec(body(log_rules=wrong))
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,15 @@ from danlu.model.attempt import FINAL, HOLDING, LIVE, Attempt, AttemptKey, Place
 from danlu.model.errors import Missing
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, Job, JobView, Task
+from danlu.model.log_rules import RuleAction
 from danlu.model.prefixes import Prefixes
 from danlu.model.queue import BACKFILL_DEPTH, Waiting
 from danlu.model.retry import MOST_DELAY_S
 from danlu.model.url import Url
 from danlu.ports.engine import Ref
 from danlu.ports.records import Move, Records
+
+AVOID = RuleAction.AVOID_NODE
 
 _STAMPS = {
     State.PLACED: "placed_at",
@@ -52,6 +55,8 @@ class Entry:
     """Whether this server has handed the attempt to the engine (False after a restart)."""
     told_to_stop: frozenset[int] = frozenset()
     """Tasks that this server has told the engine to stop."""
+    avoid: frozenset[str] = frozenset()
+    """Nodes that rules about the logs of earlier attempts exclude."""
 
     @property
     def key(self) -> AttemptKey:
@@ -71,7 +76,13 @@ class Entry:
         """The attempt as the scheduler sees it."""
         spec, job = self.job.spec, self.job
         return Waiting(
-            job.id, spec.priority, job.created_at, job.sequence, spec.shape, spec.node_count
+            job.id,
+            spec.priority,
+            job.created_at,
+            job.sequence,
+            spec.shape,
+            spec.node_count,
+            self.avoid,
         )
 
     @property
@@ -131,7 +142,7 @@ class Board:
         with self._lock:
             if view.job.id in self._entries or view.attempt.state in FINAL:
                 return
-            self._begin(Entry(view.job, view.attempt, view.tasks))
+            self._begin(Entry(view.job, view.attempt, view.tasks, avoid=self._avoided(view)))
 
     def describe(self, job_id: str, description: str) -> None:
         """Show a description that is on record."""
@@ -240,7 +251,8 @@ class Board:
             self._sent(entry.job, future, expected)
             self._show(entry, move, reached)
             if move.again is not None and begins:
-                self._begin(Entry(entry.job, move.again.attempt, ()))
+                avoid = entry.avoid | nodes_to_avoid([entry.attempt])
+                self._begin(Entry(entry.job, move.again.attempt, (), avoid=avoid))
             return future
 
     def end(self, move: Move) -> None:
@@ -333,6 +345,13 @@ class Board:
                 self.add(self._records.job(job.workspace, job.id))
             self.due = True
 
+    def _avoided(self, view: JobView) -> frozenset[str]:
+        """Only a job with rules and with earlier attempts can have any."""
+        if view.attempt.key.number == 1 or not view.job.spec.log_rules:
+            return frozenset()
+        known = self._records.attempts(view.job.workspace, view.job.id)
+        return nodes_to_avoid([attempt for attempt, _ in known])
+
     def _begin(self, entry: Entry) -> None:
         self._take_in(entry)
         if entry.attempt.state is State.QUEUED:
@@ -374,6 +393,13 @@ class Board:
                 del self._queue[at]
                 return
             at += 1
+
+
+def nodes_to_avoid(attempts: Iterable[Attempt]) -> frozenset[str]:
+    """The nodes that rules about the logs of these attempts exclude."""
+    reasons = [one.reason for one in attempts if one.reason is not None]
+    named = (one.params["avoid"] for one in reasons if one.params.get("rule") == AVOID)
+    return frozenset(str(node) for node in named)
 
 
 def _merged(tasks: Iterable[Task], changed: Iterable[Task]) -> tuple[Task, ...]:

@@ -8,10 +8,11 @@ from danlu.flow.board import Board, Entry
 from danlu.flow.platform import Platform
 from danlu.model.attempt import Event, State, after
 from danlu.model.event import JobEvent, Level
+from danlu.model.log_rules import RuleAction
 from danlu.model.outcome import outcome
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.crash import crash_point
-from danlu.ports.engine import Phase, Ref, Seen
+from danlu.ports.engine import LOG_MATCHED, Phase, Ref, Seen
 from danlu.ports.records import Move
 
 
@@ -44,6 +45,8 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
         storing=_storing(looks),
         taken=wanted if ours else None,
     )
+    if event in (Event.BAD, Event.VANISHED):
+        reason = _ruled(entry, reason, looks)
     reached = after(State.COLLECTING, event)
     if event is Event.OK:
         began = entry.attempt.started_at or entry.attempt.created_at
@@ -53,6 +56,23 @@ def _end(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> Move:
         level = Level.WARNING if event is Event.STOPPED else Level.ERROR
         history = JobEvent(now, f"job-{reached}", reason.told(), level)
     return Move(entry.key, event, now, events=(history,), reason=reason)
+
+
+def _ruled(entry: Entry, reason: Reason, looks: Sequence[Seen]) -> Reason:
+    """The reason with what a rule about the log makes of it; not trying again goes first."""
+    found = [
+        (note.params.get("rule") != RuleAction.NO_RETRY, note.at, index, note)
+        for index, look in enumerate(looks)
+        for note in look.notes
+        if note.key == LOG_MATCHED
+    ]
+    if not found:
+        return reason
+    *_, index, note = min(found, key=lambda one: one[:3])
+    nodes = {place.task: place.node for place in entry.attempt.placement}
+    told = {key: note.params.get(key, "") for key in ("rule", "match", "line")}
+    added = {**told, "log_of": f"worker-{index}", "avoid": nodes.get(index, "")}
+    return Reason(reason.code, {**reason.params, **added})
 
 
 def _ended(platform: Platform, entry: Entry, looks: Sequence[Seen]) -> list[Reason]:

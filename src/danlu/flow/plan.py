@@ -51,6 +51,7 @@ def plan(
         log_url="" if spec.log_url is None else str(spec.log_url),
         api=platform.api,
         hang_after_s=_hang_after_s(platform, spec),
+        log_rules=spec.log_rules,
         resumes_from=resumes_from,
     )
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from danlu.flow.board import Board, Entry
+from danlu.flow.board import Board, Entry, nodes_to_avoid
 from danlu.flow.platform import Platform
+from danlu.model import queue
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State, after
 from danlu.model.event import JobEvent, Level
 from danlu.model.hang import HangAction
 from danlu.model.job import Intent, JobSpec
+from danlu.model.log_rules import RuleAction
 from danlu.model.retry import Cause, Retry, Verdict, verdict
 from danlu.ports.crash import crash_point
 from danlu.ports.records import Again, Move
@@ -45,11 +47,17 @@ def _followed(platform: Platform, entry: Entry, move: Move) -> Move:
         free=platform.limits.platform_retries,
         fraction=platform.dice.fraction(),
     )
-    if found is None:
+    if found is None or reason.params.get("rule") == RuleAction.NO_RETRY:
         return move
     if found.delay_s is None:
         told = _told(move.at, "retries-used", found)
         return replace(move, events=(*move.events, told)) if found.most else move
+    avoided = entry.avoid | nodes_to_avoid([ended])
+    if avoided and not queue.ever_fits(entry.waiting, platform.engine.capacity(), avoided):
+        told = JobEvent(
+            move.at, "no-other-node", {"nodes": ", ".join(sorted(avoided))}, Level.WARNING
+        )
+        return replace(move, events=(*move.events, told))
     return replace(move, again=_again(platform, move, found))
 
 

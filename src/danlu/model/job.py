@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from danlu.model.attempt import Attempt
 from danlu.model.hang import Hang
+from danlu.model.log_rules import LogRule
 from danlu.model.resources import Shape
 from danlu.model.retry import Retry
 from danlu.model.url import ObjectUrl, Url
@@ -103,6 +104,7 @@ class JobSpec:
     """What is kept of each task's log; None = what the server allows."""
     retry: Retry = field(default_factory=Retry)
     hang: Hang = field(default_factory=Hang)
+    log_rules: tuple[LogRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Waiting:
     sequence: int
     shape: Shape
     nodes: int
+    avoid: frozenset[str] = frozenset()
+    """Nodes that are not for it."""
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -64,7 +66,11 @@ def fit(waiting: Waiting, offers: Sequence[Offer]) -> tuple[Placement, ...] | No
     places: list[Placement] = []
     left = list(offers)
     for task in range(waiting.nodes):
-        fitting = [i for i, offer in enumerate(left) if offer.holds(waiting.shape)]
+        fitting = [
+            i
+            for i, offer in enumerate(left)
+            if offer.node not in waiting.avoid and offer.holds(waiting.shape)
+        ]
         if not fitting:
             return None
         best = max(fitting, key=lambda i: (left[i].holds(waiting.shape), -i))
@@ -72,6 +78,15 @@ def fit(waiting: Waiting, offers: Sequence[Offer]) -> tuple[Placement, ...] | No
         left[best] = take(left[best], (place,))
         places.append(place)
     return tuple(places)
+
+
+def ever_fits(
+    waiting: Waiting, totals: Sequence[Offer], avoid: frozenset[str] = frozenset()
+) -> bool:
+    """Whether nodes that are neither `avoid` nor avoided already could ever hold all tasks."""
+    out = waiting.avoid | avoid
+    holds = sum(offer.holds(waiting.shape) for offer in totals if offer.node not in out)
+    return holds >= waiting.nodes
 
 
 def grant(queue: Sequence[Waiting], offers: Sequence[Offer]) -> list[Grant]:
@@ -164,10 +179,11 @@ def _lack(
 ) -> tuple[str, dict[str, str | int]] | None:
     """What `waiting` lacks now, or None if it fits."""
     shape = waiting.shape
+    offers = [offer for offer in offers if offer.node not in waiting.avoid]
     fits = sum(offer.holds(shape) for offer in offers)
     if fits >= waiting.nodes:
         return None
-    if sum(offer.holds(shape) for offer in totals) < waiting.nodes:
+    if not ever_fits(waiting, totals):
         return "waiting-no-node", {"needs": _needs(waiting)}
     holders = ", ".join(sorted(job_id for job_id, places in held.items() if places)) or "?"
     if waiting.nodes > 1:

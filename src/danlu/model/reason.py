@@ -90,4 +90,8 @@ class Reason:
 
     def sentence(self, language: Language = "en") -> str:
         """The cause as one sentence."""
-        return text(self.code, language, **self.params)
+        said = text(self.code, language, **self.params)
+        if "rule" not in self.params:
+            return said
+        why = text(f"rule-{self.params['rule']}", language, **self.params)
+        return f"{said}；{why}" if language == "zh" else f"{said}; {why}"

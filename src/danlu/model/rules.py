@@ -12,6 +12,7 @@ from danlu.model import limits
 from danlu.model.errors import Invalid
 from danlu.model.hang import HangAction
 from danlu.model.job import Access, Input, JobSpec, Output, Parameter
+from danlu.model.log_rules import MOST_RULES, PATTERN_CHARS, LogRule
 from danlu.model.retry import Cause
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME
 
@@ -41,6 +42,7 @@ def check(spec: JobSpec) -> None:
     _annotations(spec.annotations)
     _together(spec)
     _hang(spec)
+    _log_rules(spec.log_rules)
 
 
 def name(value: str, field: str) -> None:
@@ -287,6 +289,28 @@ def _hang(spec: JobSpec) -> None:
             expected="notify or stop, unless danlu.retries is 1 or more and danlu.retry_on"
             " has hang",
         )
+
+
+def _log_rules(rules: tuple[LogRule, ...]) -> None:
+    if len(rules) > MOST_RULES:
+        raise Invalid(
+            "too-many",
+            field="danlu.log_rules",
+            count=len(rules),
+            limit=MOST_RULES,
+            remedy="remove some",
+        )
+    for index, rule in enumerate(rules):
+        field = f"danlu.log_rules[{index}].match"
+        printable(field, rule.match)
+        at_most(field, rule.match, PATTERN_CHARS, "characters", "shorten it")
+        if not rule.match.strip("*") or "\n" in rule.match:
+            raise Invalid(
+                "field-value",
+                field=field,
+                value=rule.match,
+                expected="a part of one line, with * for any text; not empty and not stars alone",
+            )
 
 
 def _annotations(annotations: Mapping[str, str]) -> None:

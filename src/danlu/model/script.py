@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from danlu.model.job import Access, EngineChoice, Input, Output, Parameter
+from danlu.model.log_rules import LogRule
 from danlu.model.resources import Gpu
 from danlu.model.url import ObjectUrl
 
@@ -108,6 +109,7 @@ class TaskPlan:
     """The server's API endpoint, for MA_APIGW_ENDPOINT; empty = not given."""
     hang_after_s: int = 0
     """After how many seconds in which nothing moves it is taken to hang; 0 = never."""
+    log_rules: tuple[LogRule, ...] = ()
     resumes_from: int = 0
     """What lies in the outputs since this instant (UTC ms) was written by earlier attempts, and is
     brought back; 0 = there are none."""

@@ -18,7 +18,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import TaskPlan, world
 from danlu.model.url import Url, parse
-from danlu.node import full, places
+from danlu.node import full, log_rules, places
 from danlu.node.commit import Superseded
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.log_files import LogFiles, LogStream
@@ -81,6 +81,7 @@ class Collector:
         is left of an output that could not be stored.
         """
         self._tell_of_the_end()
+        log_rules.tell(self._directory, self._plan.plan.log_rules)
         problem = self._outputs() or self._log()
         done: DoneFile = {
             "token": self._plan.plan.token,

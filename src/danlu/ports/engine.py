@@ -63,6 +63,10 @@ class Exit:
     detail: Mapping[str, str | int] = field(default_factory=dict)
 
 
+LOG_MATCHED = "log-matched"
+"""The note that says that a line of the log matches a rule of the job."""
+
+
 class StopReason(StrEnum):
     """Why a task is stopped; its program can read it (DANLU_STOP_FILE)."""
 

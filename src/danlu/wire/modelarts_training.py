@@ -69,6 +69,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         require_isolation=extras.get("require_isolation", False),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         retry=retry.policy(metadata.get("annotations", {}), extras),
+        log_rules=retry.log_rules(extras),
         hang=retry.hang(metadata.get("annotations", {}), extras),
         log_url=parse(log, "spec.log_export_path.obs_url") if log else None,
     )

@@ -15,8 +15,20 @@ from danlu.model import limits
 from danlu.model.errors import Invalid
 from danlu.model.hang import Hang, HangAction
 from danlu.model.job import JobSpec
+from danlu.model.log_rules import MOST_RULES, LogRule, RuleAction
 from danlu.model.retry import FREE, Cause, Retry
-from danlu.wire.shape import INTEGER, STRING, Kind, Listing, Schema, Text, Whole, listing
+from danlu.wire.shape import (
+    INTEGER,
+    STRING,
+    Kind,
+    Listing,
+    Schema,
+    Shape,
+    Text,
+    Whole,
+    listing,
+    reply,
+)
 
 MOST_RETRIES = 100
 RETRY_NUM = "fault-tolerance/job-retry-num"
@@ -38,6 +50,18 @@ FIELDS: dict[str, Kind] = {
     "hang_after_s": Whole(
         0, limits.TIME_LIMIT_S, "seconds without any sign of life that are a hang; 0 = never"
     ),
+    "log_rules": Listing(
+        Shape(
+            {
+                "match": Text(about="text that a line of the log holds; * stands for any text"),
+                "action": Text(tuple(RuleAction)),
+            },
+            required=("match", "action"),
+            remedy={"match": "say what to look for", "action": "send no-retry or avoid-node"},
+        ),
+        most=MOST_RULES,
+        about="what follows where the log of a failed attempt has such a line",
+    ),
     "on_hang": Text(
         tuple(HangAction), "notify (default), stop, or restart, which counts as a retry"
     ),
@@ -48,6 +72,7 @@ SCHEMA: dict[str, Schema] = {
     "retry_on": listing(STRING),
     "hang_after_s": INTEGER,
     "on_hang": STRING,
+    "log_rules": listing(reply({"match": STRING, "action": STRING})),
 }
 
 
@@ -84,7 +109,18 @@ def shown(spec: JobSpec) -> dict[str, Any]:
         found["hang_after_s"] = spec.hang.after_s
     if spec.hang.action is not HangAction.NOTIFY:
         found["on_hang"] = spec.hang.action.value
+    if spec.log_rules:
+        found["log_rules"] = [
+            {"match": rule.match, "action": rule.action.value} for rule in spec.log_rules
+        ]
     return found
+
+
+def log_rules(extras: Mapping[str, Any]) -> tuple[LogRule, ...]:
+    """What a create body says about lines of the log."""
+    return tuple(
+        LogRule(rule["match"], RuleAction(rule["action"])) for rule in extras.get("log_rules", ())
+    )
 
 
 def _number(annotations: Mapping[str, str]) -> int:

@@ -159,6 +159,10 @@ def _retry(extras: dict[str, Any], options: dict[str, Any]) -> None:
         extras["retries"] = options["retries"]
     if options["retry_on"] is not None:
         extras["retry_on"] = request.causes(options["retry_on"])
+    for action, key in (("no-retry", "no_retry_log"), ("avoid-node", "avoid_node_log")):
+        for match in options[key]:
+            rule = {"match": utf8(match, f"--{action}-on-log"), "action": action}
+            _list(extras, "log_rules").append(rule)
     if options["hang_after"] is not None:
         extras["hang_after_s"] = request.duration_s(options["hang_after"], "--hang-after")
     if options["on_hang"] is not None:

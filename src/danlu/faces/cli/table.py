@@ -137,6 +137,8 @@ COMMANDS: tuple[Command, ...] = (
             Option("log_limit", "--log-limit", kind=NUMBER, metavar="MIB", bounds=(1, 1 << 20)),
             Option("retries", "--retries", kind=NUMBER, metavar="N", bounds=(0, 100)),
             Option("retry_on", "--retry-on", metavar="CAUSE[,CAUSE]"),
+            Option("no_retry_log", "--no-retry-on-log", metavar="TEXT", many=True),
+            Option("avoid_node_log", "--avoid-node-on-log", metavar="TEXT", many=True),
             Option("hang_after", "--hang-after", metavar="TIME"),
             Option(
                 "on_hang",

@@ -167,6 +167,14 @@ EVENTS: dict[str, tuple[str, str]] = {
             " {python} 个为 Python 栈）见 {path}"
         ),
     ),
+    "log-matched": (
+        "a line of the log matches '{match}' ({rule}): {line}",
+        "日志中有一行匹配“{match}”（{rule}）：{line}",
+    ),
+    "no-other-node": (
+        "no further attempt: without {nodes} no node could ever hold the job",
+        "不再重试：避开 {nodes} 后没有节点能容纳该作业",
+    ),
     "task-moves": ("something moves again", "恢复动静"),
     "task-started": ("process {pid} started", "进程 {pid} 已启动"),
     "output-stored": (

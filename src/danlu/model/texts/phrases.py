@@ -35,6 +35,10 @@ PHRASES: dict[str, str] = {
     "a URL such as postgresql://user@host:5432/danlu": "形如 postgresql://user@host:5432/danlu 的 URL",
     "a GPU's model or its compute capability": "GPU 型号或其计算能力",
     "a Python version such as 3.11": "形如 3.11 的 Python 版本",
+    "a part of one line, with * for any text; not empty and not stars alone": (
+        "一行中的部分文本，可用 * 代表任意文本；不能为空，也不能只有 *"
+    ),
+    "send no-retry or avoid-node": "请填写 no-retry 或 avoid-node",
     "a boolean": "布尔值",
     "a driver's version such as 535.104.05, as nvidia-smi shows it": (
         "nvidia-smi 所显示的驱动版本，如 535.104.05"

@@ -89,6 +89,15 @@ REASONS: dict[str, tuple[str, str]] = {
         "task {task} hung: no log, no I/O and {busy} flat for {minutes} min; stacks are in {path}",
         "任务 {task} 卡死：{minutes} 分钟内无日志、无读写，{busy} 不变；调用栈见 {path}",
     ),
+    # what a rule about its log adds to that
+    "rule-no-retry": (
+        "{log_of} printed '{line}', after which the job is not tried again",
+        "{log_of} 输出了“{line}”，按规则不再重试",
+    ),
+    "rule-avoid-node": (
+        "{log_of} printed '{line}', after which {avoid} is avoided",
+        "{log_of} 输出了“{line}”，按规则避开节点 {avoid}",
+    ),
     # why a job waits
     "waiting-retry": (
         "attempt {attempt} begins in {delay_s} s; the one before it ended: {because}",

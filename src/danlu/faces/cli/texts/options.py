@@ -142,6 +142,14 @@ OPTIONS: dict[str, tuple[str, str]] = {
         ),
         "在哪些原因后重试：user-error、out-of-memory、hang、node、platform、preemption；none 表示不重试。",
     ),
+    "run.no_retry_log": (
+        "Do not try again if the log of a failed attempt has a line with this text (* = any text).",
+        "失败的尝试若日志中某行含此文本（* 代表任意文本），则不再重试。",
+    ),
+    "run.avoid_node_log": (
+        "The same, but try again on another node.",
+        "同上，但改在其他节点上重试。",
+    ),
     "run.hang_after": (
         (
             "After how long without log, without I/O and with flat use of GPU or CPU a task is taken to"
