@@ -13,7 +13,7 @@ import pytest
 from tests.flow.simulation import World
 
 FEW = 150
-BLOCK = 500
+BLOCK = 100
 SEEDS = int(os.environ.get("DANLU_SIM_SEEDS", FEW))
 ONE = os.environ.get("DANLU_SIM_SEED")
 FOUND: tuple[int, ...] = ()
