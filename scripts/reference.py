@@ -202,10 +202,21 @@ def fitting(torch: str, channels: tuple[str, ...]) -> list[str]:
     return cells
 
 
-BLOCKS: dict[str, Callable[[str], str]] = {
-    block.__name__: block
-    for block in (states, settings, commands, routes, errors, reasons, points, fits)
-}
+def kills(language: str) -> str:
+    from scripts import promises
+
+    return table(heads(language, ("figure", "数据"), ("value", "值")), promises.kills(language))
+
+
+def faults(language: str) -> str:
+    from scripts import promises
+
+    names = (("#", "#"), ("fault", "故障"), ("injected", "注入方式"), ("result", "结果"))
+    return table(heads(language, *names), promises.faults(language))
+
+
+_MADE = (states, settings, commands, routes, errors, reasons, points, fits, kills, faults)
+BLOCKS: dict[str, Callable[[str], str]] = {block.__name__: block for block in _MADE}
 
 
 # ---------------------------------------------------------------- documents
