@@ -32,7 +32,7 @@ from danlu.settings import Settings
 if TYPE_CHECKING:
     from danlu.images.matrix import Matrix
     from danlu.images.refresh import Refreshed
-    from danlu.model.image import Answer, Ask
+    from danlu.model.image import Answer, Ask, Rejection
     from danlu.node.gpu import Inventory
     from danlu.ports.objects import ObjectStore
     from danlu.stores.backup import Manifest
@@ -239,6 +239,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         folder=FolderShelf,
         api=api,
         restored_at=int(records.setting(RESTORED_AT) or 0),
+        against_torch=against_torch,
     )
     board = Board(records)
     loop = Loop(platform, board)
@@ -387,6 +388,15 @@ def image_for(wanted: Ask) -> Answer:
     from danlu.images import matrix, resolve
 
     return resolve.ask(matrix.packaged(), wanted)
+
+
+def against_torch(torch: str, gpus: tuple[str, ...]) -> Rejection | None:
+    """Why a torch that is installed cannot run on these GPUs of this machine, if it cannot."""
+    from danlu.images import installed, matrix
+    from danlu.node.gpu import loaded_driver
+
+    arch = os.uname().machine
+    return installed.against(matrix.packaged(), torch, gpus, loaded_driver(), arch)
 
 
 def image_matrix() -> Matrix:

@@ -9,15 +9,19 @@ import pytest
 
 from danlu.engines.memory import MemoryEngine
 from danlu.engines.memory_script import Script
+from danlu.flow.catalog import Environment
 from danlu.flow.explain import preview, why
 from danlu.flow.platform import Limits
+from danlu.images import installed, matrix
 from danlu.model.errors import Invalid, PlatformError, Refused
+from danlu.model.flavor import Flavor
+from danlu.model.image import Rejection
 from danlu.model.job import EngineChoice, Input, JobSpec, Output
-from danlu.model.resources import Shape
+from danlu.model.resources import GIB, Gpu, Shape
 from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.ports.engine import Powers
 from danlu.ports.records import JobQuery
-from tests.flow.house import House
+from tests.flow.house import NODE, House
 
 
 def refused(house: House, **changes: Any) -> PlatformError:
@@ -164,3 +168,54 @@ def test_a_dry_run_shows_what_would_start_and_makes_nothing(house: House) -> Non
     assert [world.env["VC_TASK_INDEX"] for world in shown.worlds] == ["0", "1"]
     assert house.records.jobs("p1", JobQuery()).total == 0
     assert house.engine.known() == []
+
+
+def with_gpus(house: House, torch: str, *models: str) -> None:
+    """Nodes with one GPU each, and an environment with that torch."""
+    house.nodes = [
+        replace(NODE, node=f"gpu-{i}", gpus=(Gpu(f"GPU-{i}", 0, model, 16 * GIB),))
+        for i, model in enumerate(models)
+    ]
+    house.restart()
+    environments = [Environment("default", "/usr", "3.11", torch)]
+    catalog = replace(house.platform.catalog, environments=lambda: environments)
+
+    def against(version: str, gpus: tuple[str, ...]) -> Rejection | None:
+        return installed.against(matrix.packaged(), version, gpus, "580.65.06", "x86_64")
+
+    house.platform = replace(house.platform, catalog=catalog, against_torch=against)
+
+
+@pytest.mark.parametrize(
+    ("torch", "said"),
+    [
+        ("2.13.0+cpu", "torch 2.13.0 with cpu breaks the rule 'gpu'"),
+        ("2.14.1", "found Tesla V100 (sm_70)"),
+        ("2.7.1+cu128", "cu126"),
+    ],
+)
+def test_a_torch_that_cannot_run_on_the_flavors_gpu_is_refused(
+    house: House, torch: str, said: str
+) -> None:
+    """(case 2) (case 3) Before anything waits in a queue for that GPU."""
+    with_gpus(house, torch, "Tesla V100")
+    error = refused(house, flavor="danlu.gpu.v100.1")
+    assert isinstance(error, Refused)
+    assert error.key == "image-does-not-fit"
+    assert said in str(error)
+    house.submit(flavor="danlu.cpu.1u")
+
+
+@pytest.mark.parametrize("torch", ["2.8.0", "2.14.1+cu126", "2.9.0a0+git12", "2.99.0", ""])
+def test_what_runs_or_is_not_known_is_taken(house: House, torch: str) -> None:
+    with_gpus(house, torch, "Tesla V100")
+    house.submit(flavor="danlu.gpu.v100.1")
+
+
+def test_one_model_that_runs_it_is_enough(house: House) -> None:
+    with_gpus(house, "2.14.1", "Tesla V100", "NVIDIA A100-SXM4-80GB")
+    house.platform = replace(
+        house.platform,
+        catalog=replace(house.platform.catalog, configured=(Flavor("any-gpu", Shape(1, GIB, 1)),)),
+    )
+    house.submit(flavor="any-gpu")

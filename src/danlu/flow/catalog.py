@@ -11,6 +11,9 @@ from danlu.model.flavor import Flavor, default_of, of_machine
 from danlu.model.job import EngineChoice
 from danlu.model.resources import Offer, Shape
 
+DEFAULT = "default"
+"""The id of the environment of jobs that name none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:
@@ -91,6 +94,11 @@ class Catalog:
             raise Invalid(
                 "engine-unknown", field=field, value=name, engines=", ".join(known) or "none"
             )
+
+    def environment(self, choice: EngineChoice) -> Environment | None:
+        """The environment that `choice` names, or the default one; None where it is not here."""
+        name = choice.engine_id or choice.engine_name or DEFAULT
+        return next((one for one in self.environments() if one.id == name), None)
 
 
 @functools.lru_cache(maxsize=32)

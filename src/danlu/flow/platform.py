@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from danlu.flow.catalog import Catalog
 from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
+from danlu.model.image import Rejection
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.engine import Engine
 from danlu.ports.objects import ObjectStore, Shelf
@@ -39,6 +40,11 @@ def no_folder(path: str) -> Shelf:
     raise Missing("path-missing", field="output", value=path)
 
 
+def nothing_against(torch: str, gpus: tuple[str, ...]) -> Rejection | None:  # noqa: ARG001 - one form
+    """For a platform that knows nothing of torch and GPUs."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The parts that every verb may use."""
@@ -54,6 +60,8 @@ class Platform:
     """Opens a directory of this machine."""
     api: str = ""
     """This server's own address, for jobs that want to call it."""
+    against_torch: Callable[[str, tuple[str, ...]], Rejection | None] = nothing_against
+    """Why a version of torch cannot run on GPUs of these models; None where nothing is known."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
 

@@ -13,7 +13,9 @@ from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
+from danlu.model.image import DoesNotFit
 from danlu.model.job import Job, JobSpec, JobView
+from danlu.model.resources import Shape
 from danlu.model.url import LocalUrl, ObjectUrl, Url
 from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
@@ -34,6 +36,8 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
     if required and platform.engine.powers.unenforced:
         missing = ", ".join(platform.engine.powers.unenforced)
         raise Refused("isolation-missing", field="danlu.require_isolation", missing=missing)
+    if flavor.shape.gpus:
+        _runs_on(platform, spec, flavor.shape)
     places = _Places(platform)
     _code(places, spec)
     for index, channel in enumerate(spec.inputs):
@@ -98,6 +102,19 @@ def submit(
 
     future.add_done_callback(recorded)
     return future
+
+
+def _runs_on(platform: Platform, spec: JobSpec, shape: Shape) -> None:
+    """DoesNotFit if the environment's torch cannot run on any GPU that the flavor may give."""
+    environment = platform.catalog.environment(spec.engine)
+    if environment is None or not environment.torch_version:
+        return
+    offers = platform.catalog.capacity()
+    models = dict.fromkeys(gpu.model for offer in offers for gpu in offer.matching(shape))
+    found = [platform.against_torch(environment.torch_version, (model,)) for model in models]
+    against = [one for one in found if one is not None]
+    if against and len(against) == len(found):
+        raise DoesNotFit(environment.id, against[0])
 
 
 def _admitted(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from danlu.model.resources import Gpu
@@ -89,6 +90,14 @@ def probe(timeout_s: float = PROBE_S) -> Inventory:
         return _parsed(json.loads(out[:MOST_OUTPUT]))
     except (ValueError, KeyError, TypeError) as problem:
         return _none("gpu-probe-failed", detail=f"unreadable answer: {problem}")
+
+
+def loaded_driver(root: Path = Path("/")) -> str:
+    """The version of the driver that the kernel has loaded; empty where there is none."""
+    try:
+        return (root / "sys/module/nvidia/version").read_text("ascii", "replace").strip()
+    except OSError:
+        return ""
 
 
 def visible(value: str, gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:

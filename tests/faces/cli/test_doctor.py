@@ -99,14 +99,13 @@ def test_a_build_without_kernels_for_the_gpu_is_found_before_a_job_does(
     """Driver and CUDA fit, and yet the first kernel would fail: no kernel image is available."""
     write(tmp_path, "proc/driver/nvidia/version", VERSION.format("595.45.04"))
     torch = Torch("3.11.7", version, cuda, available=True)
-    machine = Machine(tmp_path)
-    found = unfit(machine, torch, models, "en")
+    found = unfit(torch, models, "en")
     check = checks.cuda(look(tmp_path, torch)._replace(unfit=found))
     assert check.level == (FAIL if words else OK)
     assert words in said(check)
     if words:
         assert "cu126" in said(check)
-        translated = unfit(machine, torch, models, "zh")
+        translated = unfit(torch, models, "zh")
         assert translated
         assert not translated.fix.isascii()
 

@@ -11,11 +11,8 @@ from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.checks import CHECKS
-from danlu.model.errors import Invalid
-from danlu.model.image import CHANNELS, Ask, Rule
+from danlu.model.image import Rule
 
-LEAST_GLIBC = "2.28"
-"""Where the system does not say: torch is installed there already."""
 COLORS = {checks.OK: "green", checks.WARN: "yellow", checks.FAIL: "red"}
 
 
@@ -24,10 +21,10 @@ def doctor(session: Session) -> int:
     loaded = settings.load(Path(session.data)).settings
     python = wiring.default_environment(loaded) / "bin" / "python"
     inventory = wiring.gpu_inventory()
-    machine, torch = Machine(), probe.ask(python)
+    torch = probe.ask(python)
     models = tuple(gpu.model for gpu in inventory.gpus)
     examined = checks.Examined(
-        machine,
+        Machine(),
         Path(session.data),
         python,
         torch,
@@ -40,7 +37,7 @@ def doctor(session: Session) -> int:
         ),
         checks.Groups(*wiring.control_groups()),
         checks.Isolation(*wiring.isolation()),
-        unfit(machine, torch, models, session.language),
+        unfit(torch, models, session.language),
     )
     found = list(checks.every(examined))
     rows = [
@@ -63,29 +60,12 @@ def doctor(session: Session) -> int:
     return FAILED if failed else 0
 
 
-def unfit(
-    machine: Machine, torch: probe.Torch, models: tuple[str, ...], language: str
-) -> checks.Unfit | None:
-    """What the matrix has against these GPUs with that torch; None where it has nothing, or does
-    not know them.
-    """
-    if not (torch.cuda and models):
+def unfit(torch: probe.Torch, models: tuple[str, ...], language: str) -> checks.Unfit | None:
+    """What the matrix has against these GPUs with that torch; the driver has a check of its own."""
+    if not torch.cuda:
         return None
-    wanted = Ask(
-        torch=torch.version.partition("+")[0],
-        cuda=f"cu{torch.cuda.replace('.', '')}",
-        gpus=models,
-        python=".".join(torch.python.split(".")[:2]),
-        glibc=machine.glibc() or LEAST_GLIBC,
-        arch=machine.architecture,
-        channels=CHANNELS,
-    )
-    try:
-        answer = wiring.image_for(wanted)
-    except Invalid:  # a build of somebody's own, such as 2.9.0a0+gitabc
+    found = wiring.against_torch(torch.version, models)
+    if found is None or found.rule is Rule.DRIVER:
         return None
-    for one in answer.rejected:
-        if one.rule in (Rule.GPU, Rule.CUDNN):
-            fix = one.fix_text("zh" if language == "zh" else "en")
-            return checks.Unfit(one.found, one.needs, fix)
-    return None
+    fix = found.fix_text("zh" if language == "zh" else "en")
+    return checks.Unfit(found.found, found.needs, fix)
