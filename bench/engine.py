@@ -33,6 +33,7 @@ from danlu.node import identity
 from danlu.node.directory import read_json
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Launch, Phase, Ref
+from danlu.ports.task_directory import Isolation
 from danlu.stores.folder import FolderStore
 
 NOOP = "import time, os\nopen(os.environ['STAMP'], 'w').write(repr(time.time()))\n"
@@ -52,22 +53,29 @@ IDLE_S = 10.0
 class Rig:
     """An engine, a store with the two programs in it, and a stamp file."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, isolated: bool = True) -> None:
         self.root = root
-        self.stamp = root / "stamp"
+        stamps = root / "stamps"
+        stamps.mkdir(parents=True)
+        self.stamp = stamps / "stamp"
         self.changed = threading.Event()
-        store = FolderStore(root / "objects")
-        store.create_bucket("danlu")
+        self._store = FolderStore(root / "objects")
+        self._store.create_bucket("danlu")
         for name, text in (("noop.py", NOOP), ("loop.py", LOOP)):
-            store.put("danlu", f"code/{name}", text.encode())
-            (root / name).write_text(text)
+            self.add(name, text)
         self.engine = ProcessEngine(
             root / "engine",
             lambda _plan: Path(sys.prefix),
             {"kind": "folder", "root": str(root / "objects")},
+            isolation=Isolation(isolated, writable=(str(stamps),)),
         )
         self.engine.on_change(self.changed.set)
         self.environments = {"STAMP": str(self.stamp)}
+
+    def add(self, name: str, text: str) -> None:
+        """Have a program to run, in a file and in the store."""
+        self._store.put("danlu", f"code/{name}", text.encode())
+        (self.root / name).write_text(text)
 
     def launch(self, **plan: Any) -> Ref:
         ref = Ref(f"bench-{secrets.token_hex(4)}", 1, 0, secrets.token_hex(16))

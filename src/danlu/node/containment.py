@@ -109,13 +109,13 @@ class Containment:
         if not version:
             self.missing.append("landlock")
             self._directory.remark("files-unprotected")
-        elif version < landlock.SCOPES_SINCE and not namespaces.offered().kind:
+        elif version < landlock.SCOPES_SINCE and not self.apart:
             self._directory.remark("signals-unprotected")
         return version
 
     def set_apart(self) -> bool:
         """Decide whether the program has namespaces of its own."""
-        if not self._plan.isolation.wanted:
+        if not (self._plan.isolation.wanted and self._plan.isolation.namespaces):
             return False
         offer = namespaces.offered()
         within = reach_of(self._directory, self._plan, self._plan.layout.python, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -13,11 +14,16 @@ FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_
 
 def needs(python: str, variables: Mapping[str, str]) -> tuple[str, ...]:
     """The directories and files that a program of this environment reads beside its own."""
-    found = [*_environment(Path(python).parent.parent), *_named(variables)]
+    found = [*_environment(str(Path(python).parent.parent)), *_named(variables)]
     return tuple(dict.fromkeys(found))
 
 
-def _environment(root: Path) -> Iterator[str]:
+@functools.cache
+def _environment(path: str) -> tuple[str, ...]:
+    return tuple(_looked_at(Path(path)))
+
+
+def _looked_at(root: Path) -> Iterator[str]:
     yield str(root)
     real = Path(os.path.realpath(root / "bin" / "python"))
     # Where the interpreter itself was installed: its standard library is beside it.

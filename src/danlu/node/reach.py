@@ -44,8 +44,6 @@ DEVICES = re.compile(
 )
 """Terminals, chance, and what computes; not disks, memory or input."""
 
-HOST_KEYS = "ssh_host_*_key"
-
 
 @dataclass(frozen=True, slots=True)
 class Reach:
@@ -83,13 +81,22 @@ def hidden_homes(own: str) -> tuple[str, ...]:
 
 def hidden_paths(more: Sequence[str], own: str) -> tuple[str, ...]:
     """Everything that is hidden on this machine, `more` included."""
-    return (*more, *hidden_homes(own), *SECRETS, *map(str, Path("/etc/ssh").glob(HOST_KEYS)))
+    return (*more, *hidden_homes(own), *SECRETS, *_host_keys())
+
+
+def _host_keys() -> Iterator[str]:
+    with suppress(OSError), os.scandir("/etc/ssh") as entries:
+        for entry in entries:
+            if entry.name.startswith("ssh_host_") and entry.name.endswith("_key"):
+                yield entry.path
 
 
 def rules(reach: Reach) -> Iterator[tuple[str, int]]:
     """The rules that allow what is within reach."""
     own = own_home()
-    hidden = hidden_paths(reach.hidden, own)
+    # In a view of its own the system's secrets are not there, and a task waits for every rule.
+    secrets = () if reach.private else (*SECRETS, *_host_keys())
+    hidden = (*reach.hidden, *hidden_homes(own), *secrets)
     # A home is never open as a whole: what appears in it later may be a secret.
     for path in _open_below("/", (*hidden, *APART), own):
         yield path, READ

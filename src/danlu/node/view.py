@@ -10,6 +10,7 @@ and other users need no right to write there.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from danlu.node.reach import PARTS_OF_RUN, Reach, covers, hidden_paths, own_home
 BIND = linux.MS_BIND | linux.MS_REC
 CLOSED = linux.MS_NOSUID | linux.MS_NODEV
 READ_ONLY = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | CLOSED
+NOTHING = "/run/hidden"
 OURS = ("cache", "dev", "home", "proc", "root", "run", "sys", "tmp")
 """Names of the root that the view gives in a way of its own."""
 
@@ -67,6 +69,7 @@ class _Builder:
         self._view = view
         self._reach = reach
         self._root = view.root
+        self._needed = (*reach.readable, *reach.writable)
         self._own = own_home()
         self._masked: list[str] = ["/home", "/root", "/run", "/tmp", "/var/tmp"]  # noqa: S108 -- only named
         """Where the view shows something else than the machine has."""
@@ -86,7 +89,9 @@ class _Builder:
         linux.mount("proc", f"{self._root}/proc", "proc", flags)
         Path(f"{self._root}/run").mkdir()
         for name in PARTS_OF_RUN:
-            self._same(f"/run/{name}")
+            if kind := _mode(f"/run/{name}"):
+                self._put(f"/run/{name}", f"/run/{name}", kind)
+        self._put_nothing()
         self._homes()
         for source, place in (
             (self._view.home, LITERAL_HOME),
@@ -95,7 +100,7 @@ class _Builder:
             (self._view.temp, "/var/tmp"),  # noqa: S108 -- the same
             *self._view.places,
         ):
-            self._put(source, place)
+            self._put(source, place, _mode(source))
         if self._own and covers_any(self._masked, self._own):
             self._needed_at(self._own, writable=False)
         for path in outermost(hidden_paths(self._reach.hidden, self._own)):
@@ -109,50 +114,68 @@ class _Builder:
 
     def _devices(self) -> None:
         self._same("/dev")
-        shared = Path(f"{self._root}/dev/shm")  # noqa: S108 -- the task's own
-        if shared.is_dir():
+        shared = f"{self._root}/dev/shm"  # noqa: S108 -- the task's own
+        if _mode(shared, follow=False) == stat.S_IFDIR:
             size = f",size={self._view.shm_bytes}" if self._view.shm_bytes else ""
-            linux.mount("shm", str(shared), "tmpfs", CLOSED, f"mode=1777{size}")
+            linux.mount("shm", shared, "tmpfs", CLOSED, f"mode=1777{size}")
+
+    def _put_nothing(self) -> None:
+        """An empty directory that can be shown in many places: a mount of each would cost more."""
+        Path(self._root + NOTHING).mkdir()
+        flags = CLOSED | linux.MS_RDONLY
+        linux.mount("hidden", self._root + NOTHING, "tmpfs", flags, "mode=755,size=4k")
 
     def _homes(self) -> None:
-        for name in ("home", "root"):
+        for name in ("home", "root", "tmp", "cache"):
             Path(f"{self._root}/{name}").mkdir()
 
     def _same(self, path: str) -> None:
         """Show something of the machine at its own place; a link as a link."""
-        if os.path.lexists(path):
-            if Path(path).is_symlink():
-                Path(self._root + path).symlink_to(Path(path).readlink())
-            else:
-                self._put(path, path)
+        kind = _mode(path, follow=False)
+        if kind == stat.S_IFLNK:
+            Path(self._root + path).symlink_to(Path(path).readlink())
+        elif kind:
+            self._put(path, path, kind)
 
     def _needed_at(self, path: str, *, writable: bool) -> None:
         """Show what a link leads to under the link's own name: the rest of the way is hidden."""
-        if Path(path).exists():
-            self._put(path, path)
+        if kind := _mode(path):
+            self._put(path, path, kind)
             if not writable:
                 with suppress(OSError):  # Landlock, or else the owner's rights, are left
                     linux.make_read_only(self._root + path)
 
-    def _put(self, source: str, place: str) -> None:
-        target = Path(self._root + place)
-        if Path(source).is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif not os.path.lexists(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.touch()
-        linux.mount(source, str(target), None, BIND)
+    def _put(self, source: str, place: str, kind: int = stat.S_IFDIR) -> None:
+        target = self._root + place
+        if _mode(target) != kind:
+            if kind == stat.S_IFDIR:
+                Path(target).mkdir(parents=True, exist_ok=True)
+            else:
+                Path(target).parent.mkdir(parents=True, exist_ok=True)
+                Path(target).touch()
+        linux.mount(source, target, None, BIND)
 
     def _hide(self, path: str) -> None:
-        target = Path(self._root + path)
-        if not os.path.lexists(target) or target.is_symlink():
-            return
-        self._masked.append(path)
-        if target.is_dir():
-            linux.mount("hidden", str(target), "tmpfs", CLOSED, "mode=755,size=1m")
-            self._blanks.append(str(target))
-        else:
-            linux.mount("/dev/null", str(target), None, BIND)
+        target = self._root + path
+        kind = _mode(target, follow=False)
+        if kind == stat.S_IFDIR and covers(path, self._needed):
+            # Ways to what the task needs are made in it, and then it is closed.
+            linux.mount("hidden", target, "tmpfs", CLOSED, "mode=755,size=1m")
+            self._blanks.append(target)
+        elif kind == stat.S_IFDIR:
+            linux.mount(self._root + NOTHING, target, None, linux.MS_BIND)
+        elif kind not in (0, stat.S_IFLNK):
+            linux.mount("/dev/null", target, None, BIND)
+        if kind:
+            self._masked.append(path)
+
+
+def _mode(path: str, *, follow: bool = True) -> int:
+    """What kind of file is there; 0 = none."""
+    try:
+        return stat.S_IFMT(os.stat(path, follow_symlinks=follow).st_mode)  # noqa: PTH116 -- as text: a task waits
+    except OSError:
+        return 0
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

@@ -81,6 +81,8 @@ class Isolation:
     hidden: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    namespaces: bool = True
+    """Whether namespaces are used where the machine allows them."""
 
 
 @dataclass(frozen=True, slots=True)

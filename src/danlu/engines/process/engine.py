@@ -111,7 +111,7 @@ class ProcessEngine:
         agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
         agent_environment |= crash.environment()
         self._starter = Starter(
-            self._root / "agents.err", agent_environment, bare=not isolation.wanted
+            self._root / "agents.err", agent_environment, bare=not self._isolation.namespaces
         )
         self._starter.warm()
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
@@ -133,7 +133,7 @@ class ProcessEngine:
 
     @property
     def _apart(self) -> bool:
-        return self._isolation.wanted and bool(self._starter.offer().kind)
+        return self._isolation.namespaces and bool(self._starter.offer().kind)
 
     def close(self) -> None:
         """Let go of everything. Tasks go on without this engine."""
@@ -408,6 +408,7 @@ def _resolved(isolation: Isolation, root: Path) -> Isolation:
         names((str(root), *isolation.hidden)),
         names(isolation.readable),
         names(isolation.writable),
+        isolation.namespaces and isolation.wanted,
     )
 
 
