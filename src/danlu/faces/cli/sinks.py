@@ -118,11 +118,12 @@ class Safe:
         self._held = held[0] if held else ""
         text = text[: len(text) - len(self._held)]
         if text:
-            self._out.write(harmless(text))
+            shown = harmless(text)
+            self._out.write(shown)
             self._out.flush()
             self._column_0 = text.endswith("\n")
-            color = text.rfind("\x1b[")
-            self._colored = self._colored if color < 0 else not text.startswith(RESET, color)
+            color = shown.rfind("\x1b[")
+            self._colored = self._colored if color < 0 else not shown.startswith(RESET, color)
 
 
 class Fold:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from danlu.faces.cli.texts.images import IMAGES
 from danlu.faces.cli.texts.recovery import RECOVERY
+from danlu.faces.cli.texts.results import RESULTS
 
 MESSAGES: dict[str, tuple[str, str]] = {
+    **RESULTS,
     # words
     "yes": ("yes", "是"),
     "no": ("no", "否"),
@@ -261,38 +263,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "stopped": ("{name} ({id}) has ended: {state}", "{name}（{id}）已结束：{state}"),
     "deleted": ("{name} ({id}) was deleted", "{name}（{id}）已删除"),
-    "output.missing": ("is not there", "不存在"),
-    "output.size": ("has another size than was delivered", "大小与交付时不同"),
-    "output.content": ("has other content than was delivered", "内容与交付时不同"),
-    "output.unreadable": ("cannot be read", "无法读取"),
-    "outputs-good": (
-        "{files} file(s) read, all as they were delivered",
-        "已读取 {files} 个文件，均与交付时一致",
-    ),
-    "outputs-damaged": (
-        "{files} file(s) read, {bad} not as they were delivered",
-        "已读取 {files} 个文件，其中 {bad} 个与交付时不一致",
-    ),
-    "outputs-undelivered": (
-        "{count} output(s) were not delivered: what lies there is from during the run",
-        "有 {count} 个输出未交付：其中的文件为运行期间所存",
-    ),
-    "bad-lines": (
-        "'{value}' names no lines; write --lines 100:199, 100:, :99 or 100",
-        "“{value}”不是行范围；请写成 --lines 100:199、100:、:99 或 100",
-    ),
-    "lines-alone": (
-        "--lines goes neither with --tail nor with --follow; use one of them",
-        "--lines 不能与 --tail 或 --follow 同用；请只选其一",
-    ),
-    "log-gap": (
-        "[danlu: {bytes} bytes, {lines} lines were dropped here: the log grew beyond its limit]",
-        "[danlu：此处略去 {bytes} 字节、{lines} 行：日志超出上限]",
-    ),
-    "log-gap-bytes": (
-        "[danlu: {bytes} bytes were dropped here: the log grew beyond its limit]",
-        "[danlu：此处略去 {bytes} 字节：日志超出上限]",
-    ),
     "rm-ask": ("Delete {jobs} with all logs? [y/N]", "确定删除 {jobs} 及其全部日志？[y/N]"),
     "rm-needs-yes": (
         "nobody is at the terminal to confirm; give --yes to delete",
@@ -398,10 +368,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     # tables
     "columns.ps": ("ID|NAME|STATE|AGE|TIME|FLAVOR|WHY", "ID|名称|状态|提交|用时|规格|原因"),
-    "columns.outputs": (
-        "OUTPUT|TASK|STATE|ATTEMPT|FILES|SIZE|PLACE",
-        "输出|任务|状态|尝试|文件数|大小|位置",
-    ),
     "columns.events": ("AT|LEVEL|WHAT", "时间|级别|内容"),
     "hangs": ("hangs", "卡死"),
     "columns.attempts": ("ATTEMPT|STATE|STARTED|TIME|CAUSE|WHY", "次数|状态|开始|用时|类别|原因"),
