@@ -142,6 +142,10 @@ class Fold:
             whole = b"\n".join(folded(line) for line in whole.split(b"\n"))
         if whole:
             self._sink.write(whole)
+        if b"\r" in self._rest:
+            # What was written over is not needed any more, however long the bar goes on.
+            shown = self._rest.rstrip(b"\r")
+            self._rest = self._rest[shown.rfind(b"\r") + 1 :]
         if len(self._rest) > LINE_BYTES:
             self._flush()
 
