@@ -99,15 +99,22 @@ contract: .venv/.stamp ## one suite per seam, against every implementation
 
 FAULTS = FAULTS_RESULTS=docs/data/faults.json $(BIN)/python -m pytest -q -p no:randomly \
 	-m 'fault or faults' $(ARGS)
+# What `make test` runs with small counts: simulated lives, beside the faults, and long logs.
+LIVES = $(BIN)/python -m pytest -q --timeout 7200 tests/flow/test_simulation.py
+LOGS = $(BIN)/python -m pytest -q --timeout 7200 tests/jobs/test_long_logs.py
 
 .PHONY: faults
 faults: .venv/.stamp ## kill, fill, break: the fault suite, and its figures into the documents
-	@$(FAULTS)
+	@DANLU_SIM_SEEDS=$${DANLU_SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS) && wait $$lives
+	@LOG_LINES=$${LOG_LINES:-1000000} $(LOGS)
 	@$(BIN)/python scripts/reference.py
 
 .PHONY: faults-long
-faults-long: .venv/.stamp ## the same for longer (KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 RUNS=1 SEED=n)
-	@KILLS=$${KILLS:-10000} KILL_JOBS=$${KILL_JOBS:-5000} KILL_POINTS=$${KILL_POINTS:-100} RUNS=$${RUNS:-1} $(FAULTS)
+faults-long: .venv/.stamp ## the same for longer: KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 RUNS=1 SEED=n
+	@DANLU_SIM_SEEDS=$${DANLU_SIM_SEEDS:-1000000} $(LIVES)
+	@KILLS=$${KILLS:-10000} KILL_JOBS=$${KILL_JOBS:-5000} KILL_POINTS=$${KILL_POINTS:-100} \
+	  RUNS=$${RUNS:-1} $(FAULTS)
+	@LOG_LINES=$${LOG_LINES:-1000000} LOG_KILLS=$${LOG_KILLS:-20} FLOOD_S=$${FLOOD_S:-30} $(LOGS)
 	@$(BIN)/python scripts/reference.py
 
 .PHONY: bench

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.disks import stuck
 from tests.faults.house import House, opened
 from tests.faults.jobs import until, users
 from tests.faults.preload import built
@@ -107,3 +108,36 @@ def waiting(name: str) -> dict[str, object]:
         "algorithm": {"command": "sleep 1000"},
         "spec": {"resource": {"flavor_id": "whole", "node_count": 1}},
     }
+
+
+def test_a_log_that_was_deleted_stops_the_start(tmp_path: Path) -> None:
+    """(fault 27) The server is killed, and somebody deletes the write-ahead log, which holds
+    the last commits: the next one does not go on as if they had never been.
+    """
+    with opened(tmp_path) as house, users(house) as jobs:
+        jobs.client.call("POST", "jobs", waiting("kept"), token="kept")
+        house.kill()
+        log = house.data / "danlu.sqlite-wal"
+        assert log.stat().st_size > 0
+        kept = log.rename(tmp_path / "wal")
+        status, said = house.refused()
+        assert status == 5, said
+        assert "danlu.sqlite-wal" in said
+
+        kept.rename(log)
+        house.start()
+        assert [one["name"] for one in jobs.client.get("jobs")["jobs"]] == ["kept"]
+
+
+def test_a_database_on_fuse_is_refused(tmp_path: Path) -> None:
+    """(fault 28) The database is to lie on a file system in user space (FUSE), which answers no
+    more: refused by its kind, before anything waits for it.
+    """
+    with stuck(tmp_path / "mounted") as broken:
+        house = House(tmp_path, f'database = "{broken.place}/danlu.sqlite"\n')
+        status, said = house.refused()
+
+        assert status == 5, said
+        assert str(broken.place) in said
+        assert "fuse" in said.lower()
+        assert not broken.waiting.is_set()
