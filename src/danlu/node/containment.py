@@ -8,7 +8,7 @@ from pathlib import Path
 
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World, world
 from danlu.model.url import LocalUrl
-from danlu.node import cgroup, ending, interpreter, landlock, namespaces, view
+from danlu.node import cgroup, devices, ending, interpreter, landlock, namespaces, view
 from danlu.node.cgroup import CONTROLLERS, Group, Limits, NoGroup
 from danlu.node.directory import TaskDirectory
 from danlu.node.program import Program
@@ -43,6 +43,8 @@ class Containment:
         program's world as it was staged.
         """
         self._make_group()
+        if self._plan.plan.gpus:
+            devices.make_ready()
         for name in (files.TOLD, files.VIEW):
             Path(self._directory.file(name)).mkdir(exist_ok=True)
         python = found.env["MA_SCRIPT_INTERPRETER"]
