@@ -324,7 +324,7 @@ def test_orphans_of_a_lost_database_are_ended(house: House) -> None:
     assert house.engine.known()
     house.records.close()
     (house.root / "db.sqlite").unlink()
-    for side in house.root.glob("db.sqlite-*"):
+    for side in house.root.glob("db.sqlite[-.]*"):
         side.unlink()
     house._open()
     house.loop.start()
