@@ -200,3 +200,25 @@ def test_without_py_spy_the_kernels_view_is_kept_and_said_so(
     assert "py-spy is not installed" in kept
     assert f"thread {pid}:" in kept
     assert Path(sys.executable).name in kept
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR2"])
+def test_a_job_chooses_the_signal_that_asks_it_to_end(house: ProcessHouse, name: str) -> None:
+    """(case 65) Some libraries take a signal for themselves; SIGTERM is the usual one."""
+    text = """
+        import os, signal, sys, time
+        def told(number, _):
+            print(signal.Signals(number).name, flush=True)
+            sys.exit(0)
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(each, told)
+        print("up", flush=True)
+        while True:
+            time.sleep(0.1)
+    """
+    changes = {} if name == "SIGTERM" else {"stop_signal": name}
+    ref = start(house, text, **changes)
+    said(house, ref, b"up")
+    house.engine.stop(ref, 30)
+    finish(house, ref)
+    assert house.engine.logs(ref, 0).data == f"up\n{name}\n".encode()

@@ -116,6 +116,19 @@ def test_our_fields_about_hangs() -> None:
             job_spec(body(**wrong))
 
 
+def test_the_signal_that_asks_a_program_to_end() -> None:
+    """(case 65) SIGTERM unless the job says otherwise, and never SIGKILL."""
+    assert job_spec(body()).stop_signal == "SIGTERM"
+    spec = job_spec(body(stop_signal="SIGUSR2"))
+    shown = job(
+        JobView(Job("j", "w", spec, 1, "u"), Attempt(AttemptKey("j", 1, "t"), State.QUEUED, 1)), 2
+    )
+    assert job_spec(shown).stop_signal == spec.stop_signal == "SIGUSR2"
+    for wrong in ("SIGKILL", "TERM", "sigint", 15):
+        with pytest.raises(Invalid):
+            job_spec(body(stop_signal=wrong))
+
+
 def test_rules_about_the_log() -> None:
     rules = [{"match": "ECC", "action": "avoid-node"}, {"match": "b*d", "action": "no-retry"}]
     spec = job_spec(body(log_rules=rules))

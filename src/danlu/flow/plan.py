@@ -46,6 +46,7 @@ def plan(
         pids=spec.shape.pids,
         require_isolation=spec.require_isolation,
         grace_s=spec.grace_s,
+        stop_signal=spec.stop_signal,
         time_limit_s=spec.time_limit_s,
         log_limit_bytes=spec.log_limit_bytes or platform.limits.log_bytes,
         log_url="" if spec.log_url is None else str(spec.log_url),

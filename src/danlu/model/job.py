@@ -71,6 +71,10 @@ class EngineChoice:
     image_url: str = ""
 
 
+STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+"""The first one is the usual one. NCCL takes SIGUSR1 for itself in some versions."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """Everything a user asked for, already validated.
@@ -97,6 +101,8 @@ class JobSpec:
     priority: int = 1
     time_limit_s: int | None = None
     grace_s: int = 30
+    stop_signal: str = STOP_SIGNALS[0]
+    """What a program is sent that is to end; SIGKILL follows after the grace."""
     log_url: Url | None = None
     require_isolation: bool = False
     """Whether it is refused rather than run where something that isolates tasks is missing."""

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from danlu.model.job import Access, EngineChoice, Input, Output, Parameter
+from danlu.model.job import STOP_SIGNALS, Access, EngineChoice, Input, Output, Parameter
 from danlu.model.log_rules import LogRule
 from danlu.model.resources import Gpu
 from danlu.model.url import ObjectUrl
@@ -101,6 +101,7 @@ class TaskPlan:
     pids: int = 0
     """How many processes and threads at a time; 0 = as many as there may be."""
     grace_s: int = 30
+    stop_signal: str = STOP_SIGNALS[0]
     time_limit_s: int | None = None
     log_url: str = ""
     log_limit_bytes: int = 0

@@ -133,7 +133,8 @@ class Supervisor:
         return limit_s - (ending.boot_clock() - began_s)
 
     def _terminate(self) -> bool:
-        """SIGTERM to the program's process group; False if there is no program yet.
+        """SIGTERM, or what the job wants instead, to the program's process group; False if there is
+        no program yet.
 
         The group is what a terminal's Ctrl-C would reach: the program and those of its children
         that did not ask for a group of their own. Whoever made a group for its children means to
@@ -143,9 +144,10 @@ class Supervisor:
         if program is None:
             return False
         crash_point("agent.noticed", self._directory.path)
-        if not tree.signal_group(self._below_shim, program["pid"], signal.SIGTERM):
+        wanted = signal.Signals[self._plan.plan.stop_signal]
+        if not tree.signal_group(self._below_shim, program["pid"], wanted):
             for process in self._below_shim():
-                identity.send_to(process, signal.SIGTERM)
+                identity.send_to(process, wanted)
         self._term_due = False
         crash_point("agent.terminated", self._directory.path)
         return True

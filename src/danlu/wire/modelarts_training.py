@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 from danlu.model import limits
 from danlu.model.attempt import State
 from danlu.model.errors import Invalid
-from danlu.model.job import Access, EngineChoice, Input, JobSpec, Output, Parameter
+from danlu.model.job import STOP_SIGNALS, Access, EngineChoice, Input, JobSpec, Output, Parameter
 from danlu.model.resources import Shape as ResourceShape
 from danlu.model.rules import at_most, printable
 from danlu.model.url import LocalUrl, ObjectUrl, Url, parse
@@ -66,6 +66,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         priority=spec.get("schedule_policy", {}).get("priority", 1),
         time_limit_s=_time_limit(spec.get("auto_stop"), extras.get("time_limit_s")),
         grace_s=extras.get("grace_s", DEFAULT_GRACE_S),
+        stop_signal=extras.get("stop_signal", STOP_SIGNALS[0]),
         require_isolation=extras.get("require_isolation", False),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         retry=retry.policy(metadata.get("annotations", {}), extras),

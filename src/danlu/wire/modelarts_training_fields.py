@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from danlu.model import limits
+from danlu.model.job import STOP_SIGNALS
 from danlu.wire import modelarts_training_retry as retry
 from danlu.wire.body import INT64
 from danlu.wire.shape import (
@@ -237,6 +238,7 @@ METADATA = Shape(
 EXTRAS = Shape(
     {
         "grace_s": Whole(0, limits.GRACE_S, "seconds between SIGTERM and SIGKILL"),
+        "stop_signal": Text(STOP_SIGNALS, "what is sent instead of SIGTERM"),
         "time_limit_s": Whole(1, limits.TIME_LIMIT_S, "as spec.auto_stop, in seconds"),
         **retry.FIELDS,
         "require_isolation": Flag("refuse the job where it cannot be isolated in full"),

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from danlu.model.attempt import FINAL, Attempt, State
-from danlu.model.job import Input, Intent, JobSpec, JobView, Output, Task
+from danlu.model.job import STOP_SIGNALS, Input, Intent, JobSpec, JobView, Output, Task
 from danlu.model.outcome import failure
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Shape
@@ -276,6 +276,8 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
         extras["time_limit_s"] = spec.time_limit_s
     if spec.require_isolation:
         extras["require_isolation"] = True
+    if spec.stop_signal != STOP_SIGNALS[0]:
+        extras["stop_signal"] = spec.stop_signal
     if spec.log_limit_bytes is not None:
         extras["log_limit_mib"] = spec.log_limit_bytes >> 20
     return extras
@@ -388,10 +390,17 @@ JOB_SCHEMA: Schema = reply(
                 "grace_s": INTEGER,
                 "time_limit_s": INTEGER,
                 "log_limit_mib": INTEGER,
+                "stop_signal": STRING,
                 "require_isolation": BOOLEAN,
                 **retry.SCHEMA,
             },
-            optional=("time_limit_s", "log_limit_mib", "require_isolation", *retry.SCHEMA),
+            optional=(
+                "time_limit_s",
+                "log_limit_mib",
+                "stop_signal",
+                "require_isolation",
+                *retry.SCHEMA,
+            ),
         ),
     }
 )

@@ -147,14 +147,17 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
         extras["time_limit_s"] = request.duration_s(options["time_limit"], "--time-limit")
     if options["grace"] is not None:
         extras["grace_s"] = request.duration_s(options["grace"], "--grace")
-    _retry(extras, options)
+    _ends(extras, options)
     if options["require_isolation"]:
         extras["require_isolation"] = True
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
 
 
-def _retry(extras: dict[str, Any], options: dict[str, Any]) -> None:
+def _ends(extras: dict[str, Any], options: dict[str, Any]) -> None:
+    """How the job is ended, and what follows."""
+    if options["stop_signal"] is not None:
+        extras["stop_signal"] = utf8(options["stop_signal"], "--stop-signal")
     if options["retries"] is not None:
         extras["retries"] = options["retries"]
     if options["retry_on"] is not None:

@@ -133,6 +133,7 @@ COMMANDS: tuple[Command, ...] = (
             Option("priority", "--priority", kind=NUMBER, metavar="1-3", bounds=(1, 3)),
             Option("time_limit", "--time-limit", metavar="TIME"),
             Option("grace", "--grace", metavar="TIME"),
+            Option("stop_signal", "--stop-signal", metavar="SIGNAL"),
             Option("require_isolation", "--require-isolation", kind=FLAG),
             Option("log_limit", "--log-limit", kind=NUMBER, metavar="MIB", bounds=(1, 1 << 20)),
             Option("retries", "--retries", kind=NUMBER, metavar="N", bounds=(0, 100)),

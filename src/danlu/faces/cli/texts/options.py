@@ -128,6 +128,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "How many MiB of each task's log are kept: its beginning and its end (server's default 1024).",
         "每个任务的日志保留多少 MiB：开头与结尾（服务器默认 1024）。",
     ),
+    "run.stop_signal": (
+        "What is sent instead of SIGTERM: SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGUSR2.",
+        "代替 SIGTERM 的信号：SIGINT、SIGHUP、SIGQUIT、SIGUSR1 或 SIGUSR2。",
+    ),
     "run.retries": (
         (
             "Try again so often when the script fails, runs out of memory or hangs. What the platform"
