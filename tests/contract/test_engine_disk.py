@@ -14,6 +14,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.texts import text
 from danlu.model.url import LocalUrl
 from danlu.ports.engine import Phase
+from danlu.ports.task_directory import Isolation
 from danlu.stores.folder import FolderStore
 from tests import mounts
 from tests.contract.engines import ProcessHouse, finish, until
@@ -41,8 +42,10 @@ FILLS = {
 def small_disk(where: Path, **options: object) -> Iterator[ProcessHouse]:
     with mounts.ext4(where, 48 << 20, "-N", "2000") as disk:
         house = ProcessHouse(disk / "house", **options)
-        yield house
-        house.close()
+        try:
+            yield house
+        finally:
+            house.close()
 
 
 @pytest.mark.parametrize("kind", sorted(FILLS))
@@ -50,9 +53,12 @@ def test_a_task_that_fills_the_disk_fails_with_a_cause_of_its_own(
     tmp_path: Path, kind: str
 ) -> None:
     """(faults 20, 21) Not just "exit 1"; and the checkpoint that it stored before is whole."""
-    kept, go = tmp_path / "kept", tmp_path / "go"
-    kept.mkdir()
-    with small_disk(tmp_path / "disk") as house:
+    kept, signs = tmp_path / "kept", tmp_path / "signs"
+    go = signs / "go"
+    for folder in (kept, signs):
+        folder.mkdir()
+    seen_by_all = Isolation(readable=(str(signs),))
+    with small_disk(tmp_path / "disk", isolation=seen_by_all) as house:
         output = Output("model", LocalUrl(str(kept)), Access.ENV)
         program = CHECKPOINTS.format(fill=FILLS[kind], go=str(go))
         ref = start(house, program, outputs=(output,))
