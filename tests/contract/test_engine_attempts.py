@@ -114,6 +114,19 @@ def test_jobs_are_not_fenced_by_each_other(house: House) -> None:
 # ---------------------------------------------------------------- the process engine's own
 
 
+def test_exported_logs_stand_side_by_side(machine: ProcessHouse, tmp_path: Path) -> None:
+    first = new_ref()
+    place = tmp_path / "logs"
+    for number, ref in enumerate((first, following(first)), 1):
+        plan = machine.plan(ref, Program(out=f"attempt {number}\n".encode()))
+        plan = replace(plan, log_url=f"file://{place}")
+        machine.engine.launch([Launch(ref, "here", plan)])
+        finish(machine, ref)
+    name = f"modelarts-job-{first.job_id}-worker-0"
+    texts = {file.name: file.read_text() for file in place.iterdir() if file.is_file()}
+    assert texts == {f"{name}.log": "attempt 1\n", f"{name}-attempt-2.log": "attempt 2\n"}
+
+
 def late_agent(house: ProcessHouse, ref: Ref) -> int:
     """The exit status of an agent that somebody starts in a task's directory now."""
     program = str(Path(danlu.node.__file__).with_name("__main__.py"))

@@ -151,7 +151,9 @@ class Collector:
         return {"detail": error, "path": str(log)} if error else {}
 
     def _store_log(self, plan: TaskPlan, url: Url, log: Path) -> None:
-        name = f"modelarts-job-{plan.job_id}-{plan.task_name}.log"
+        # The log of a further attempt stands beside those of the earlier ones.
+        again = f"-attempt-{plan.attempt}" if plan.attempt > 1 else ""
+        name = f"modelarts-job-{plan.job_id}-{plan.task_name}{again}.log"
         target = open_target(url, self._plan.objects)
         kept = LogFiles(self._directory.path)
         # Copied and not linked: the task's own log stays as it is whatever happens to the copy.
