@@ -213,18 +213,26 @@ class Chaos:
     def kill_at_random(self, kills: int) -> None:
         """Kill so many processes, and let jobs be submitted in step with that."""
         share = self._jobs / max(1, kills)
-        done = 0
-        while done < kills and self._failure is None and not self.idle:
+        done = before = 0
+        # A target that is not there yet is waited for: each kind has its share on slow machines too.
+        target = self._next()
+        while done < kills and self._failure is None:
             time.sleep(self.dice.uniform(0.0, 0.25))
-            target = self.dice.choices(
-                ("server", "starter", "agent", "shim", "both"), (30, 5, 40, 20, 5)
-            )[0]
+            if self.idle:
+                self._jobs += 1
             done += self._kill(target)
+            if done > before:
+                before = done
+                target = self._next()
             self.mend()
             self.allowed = WIDTH + int(done * share)
             if done % 25 == 0:
                 self.history.integrity.append(self.house.integrity())
         self.allowed = self._jobs
+
+    def _next(self) -> str:
+        targets = ("server", "starter", "agent", "shim", "both")
+        return self.dice.choices(targets, (30, 5, 40, 20, 5))[0]
 
     def _kill(self, target: str) -> int:
         if target == "server":
