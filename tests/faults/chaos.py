@@ -214,7 +214,7 @@ class Chaos:
         """Kill so many processes, and let jobs be submitted in step with that."""
         share = self._jobs / max(1, kills)
         done = before = 0
-        # A target that is not there yet is waited for: each kind has its share on slow machines too.
+        # A target that is not there yet is waited for: each kind is to have its share.
         target = self._next()
         while done < kills and self._failure is None:
             time.sleep(self.dice.uniform(0.0, 0.25))
