@@ -25,6 +25,7 @@ from danlu.flow.platform import Limits, Platform
 from danlu.model.errors import EngineError, PlatformError, Refused, Unavailable
 from danlu.model.identity import AccessKey, Secret, User, Workspace
 from danlu.model.job import EngineChoice
+from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.ports.records import Records
 from danlu.settings import Settings
@@ -240,6 +241,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         api=api,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
+        closed=lambda path: closed_to_all(path, (str(data),)),
     )
     board = Board(records)
     loop = Loop(platform, board)

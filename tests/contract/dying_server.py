@@ -11,6 +11,7 @@ from pathlib import Path
 from danlu.engines.process import ProcessEngine
 from danlu.model.script import TaskPlan
 from danlu.ports.engine import Launch, Ref
+from danlu.ports.task_directory import Isolation
 
 
 def main() -> None:
@@ -20,6 +21,7 @@ def main() -> None:
         root / "engine",
         lambda _plan: Path(sys.prefix),
         {"kind": "folder", "root": str(root / "objects")},
+        isolation=Isolation(readable=(str(Path(__file__).parent),)),
     )
     ref = Ref(*order["ref"])
     plan = TaskPlan(ref.job_id, 1, ref.task, ref.token, "x", command=order["command"])

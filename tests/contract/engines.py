@@ -19,7 +19,7 @@ from danlu.engines.memory_script import Script
 from danlu.engines.process import ProcessEngine
 from danlu.model.script import TaskPlan
 from danlu.ports.engine import Engine, Launch, Phase, Ref, Seen
-from danlu.ports.task_directory import Storing
+from danlu.ports.task_directory import Isolation, Storing
 
 PLAYER = Path(__file__).with_name("player.py")
 HANG_S = 60.0
@@ -175,7 +175,9 @@ class ProcessHouse:
     def __init__(self, root: Path, **options: Any) -> None:
         # As people name them: every path of every task has a space and Chinese in it.
         self.root = root / "数据 data"
-        self.options = {"storing": Storing(interval_s=0.1), **options}
+        # The checkout may lie where tasks do not look, below /tmp or in a home.
+        ours = Isolation(readable=(str(PLAYER.parent),))
+        self.options = {"storing": Storing(interval_s=0.1), "isolation": ours, **options}
         self._open()
 
     def _open(self) -> None:

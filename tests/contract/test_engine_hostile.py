@@ -253,6 +253,18 @@ def test_the_program_can_read_why_it_is_being_stopped(house: ProcessHouse) -> No
         assert notice["deadline"] == notice["at"] + 1000 * grace_s
 
 
+def test_a_time_limit_counts_from_the_jobs_own_start(house: ProcessHouse) -> None:
+    """The process that will be the program is kept ready; how long it has waited is no matter."""
+    finish(house, start(house, "pass"))
+    time.sleep(2)
+    ref = start(house, FOREVER, time_limit_s=1, grace_s=20)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    assert seen.exit.problem is ReasonCode.TIME_LIMIT
+    assert seen.started_at is not None
+    assert seen.exit.ended_at - seen.started_at >= 900
+
+
 def test_a_time_limit_holds_without_a_server(house: ProcessHouse) -> None:
     ref = start(house, FOREVER, time_limit_s=1, grace_s=20)
     said(house, ref, b"up")

@@ -15,7 +15,7 @@ from tests.flow.house import House
 from tests.flow.test_retry import attempts, codes, until_final
 
 SAID: dict[str, str | int] = {
-    "minutes": "30",
+    "seconds": 1800,
     "busy": "CPU 0.0",
     "count": 1,
     "python": 1,

@@ -19,6 +19,7 @@ from danlu.model.image import Rejection
 from danlu.model.job import EngineChoice, Input, JobSpec, Output
 from danlu.model.resources import GIB, Gpu, Shape
 from danlu.model.url import LocalUrl, ObjectUrl
+from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Powers
 from danlu.ports.records import JobQuery
 from tests.flow.house import NODE, House
@@ -219,3 +220,22 @@ def test_one_model_that_runs_it_is_enough(house: House) -> None:
         catalog=replace(house.platform.catalog, configured=(Flavor("any-gpu", Shape(1, GIB, 1)),)),
     )
     house.submit(flavor="any-gpu")
+
+
+def test_a_place_that_is_closed_is_refused_by_name(house: House) -> None:
+    """The server's own data, what lies in it, and what holds it."""
+    data = str(house.root.resolve())
+    link = house.root.parent / f"{house.root.name}-link"
+    link.symlink_to(house.root)
+    house.platform = replace(house.platform, closed=lambda path: closed_to_all(path, (data,)))
+    held = str(house.root.parent)
+    for path in (data, f"{data}/objects", held, "/", "/etc/shadow", "/etc", f"{link}/objects"):
+        for channels in (
+            {"inputs": (Input("data", LocalUrl(path)),)},
+            {"outputs": (Output("out", LocalUrl(path)),)},
+        ):
+            problem = refused(house, **channels)
+            assert (problem.key, problem.params["value"]) == ("path-closed", path)
+    apart = house.root.parent / f"{house.root.name}-apart"
+    apart.mkdir()
+    assert house.submit(inputs=(Input("data", LocalUrl(str(apart))),))

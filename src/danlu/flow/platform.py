@@ -45,6 +45,11 @@ def nothing_against(torch: str, gpus: tuple[str, ...]) -> Rejection | None:  # n
     return None
 
 
+def nothing_closed(path: str) -> str:  # noqa: ARG001 - one form
+    """For a platform that keeps nothing on its machine."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The parts that every verb may use."""
@@ -62,6 +67,8 @@ class Platform:
     """This server's own address, for jobs that want to call it."""
     against_torch: Callable[[str, tuple[str, ...]], Rejection | None] = nothing_against
     """Why a version of torch cannot run on GPUs of these models; None where nothing is known."""
+    closed: Callable[[str], str] = nothing_closed
+    """What a path of this machine is, holds or lies in that no job may be given; empty = none."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
 

@@ -167,6 +167,8 @@ class _Places:
                 self.any_below(url, field)
         elif not (self._platform.limits.local_paths and self._platform.engine.powers.local_paths):
             raise Refused("path-local-refused", field=field, value=url.path)
+        elif closed := self._platform.closed(url.path):
+            raise Refused("path-closed", field=field, value=url.path, closed=closed)
 
 
 def _code(places: _Places, spec: JobSpec) -> None:

@@ -71,7 +71,7 @@ class HangWatch:
         self._directory.note(
             "task-hangs",
             Level.WARNING,
-            minutes=f"{self._after_s / 60:.0f}",
+            seconds=round(self._after_s),
             busy=busy(found),
             count=len(processes),
             python=python,

@@ -58,6 +58,19 @@ class Reach:
     private: bool = False
 
 
+def closed_to_all(path: str, servers: Sequence[str]) -> str:
+    """What `path` is, holds or lies in that no job may be given, named by whoever asks for it: the
+    system's secrets, and the directories of `servers`. Empty where it is none of that.
+
+    An input lies in its task as it is, and what it holds cannot be taken out of it again.
+    """
+    real = os.path.realpath(path)
+    for closed in (*SECRETS, *map(os.path.realpath, servers)):
+        if covers(real.rstrip("/"), (closed,)) or covers(closed, (real,)):
+            return closed
+    return ""
+
+
 def own_home() -> str:
     """The home of the server's user; empty where there is none of one's own."""
     with suppress(RuntimeError, OSError):

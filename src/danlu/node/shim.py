@@ -217,6 +217,7 @@ class Shim:
             "shim": identity.mine(),
             "program": pending.identity,
             "started_at": now_ms(),
+            "began_s": ending.boot_clock(),
         }
         if self._first is not None:
             record["first"] = self._first.identity

@@ -56,7 +56,7 @@ class Supervisor:
         self._term_due = self._ending.deadline is not None
         self._kill_at = 0.0
         self._first_kill: float | None = None
-        self._program: ProcessIdentity | None = None
+        self._task: TaskFile | None = None
 
     def run(self) -> None:
         """Watch until the shim is gone."""
@@ -94,11 +94,14 @@ class Supervisor:
             self._directory.note("task-started", pid=pid)
         self._started = None
 
+    def _begun(self) -> TaskFile | None:
+        if self._task is None:
+            self._task = cast("TaskFile | None", self._directory.read(files.TASK))
+        return self._task
+
     def _running_program(self) -> ProcessIdentity | None:
-        if self._program is None:
-            task = cast("TaskFile | None", self._directory.read(files.TASK))
-            self._program = task["program"] if task else None
-        return self._program
+        task = self._begun()
+        return task["program"] if task else None
 
     def _act(self) -> float:
         """Carry out what is due; how long there is nothing to do."""
@@ -126,10 +129,14 @@ class Supervisor:
 
     def _limit_left_s(self) -> float | None:
         limit_s = self._plan.plan.time_limit_s
-        program = self._running_program() if limit_s is not None else None
-        if limit_s is None or program is None:
-            return None if limit_s is None else STARTING_S
-        began_s = program["start_ticks"] / os.sysconf("SC_CLK_TCK")
+        if limit_s is None:
+            return None
+        task = self._begun()
+        if task is None:
+            return STARTING_S
+        # A shim of an earlier program did not say; its program began with its process.
+        ticks_s = task["program"]["start_ticks"] / os.sysconf("SC_CLK_TCK")
+        began_s = task.get("began_s", ticks_s)
         return limit_s - (ending.boot_clock() - began_s)
 
     def _terminate(self) -> bool:

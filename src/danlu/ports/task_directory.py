@@ -143,6 +143,10 @@ class TaskFile(TypedDict):
     shim: ProcessIdentity
     program: ProcessIdentity
     started_at: int
+    began_s: NotRequired[float]
+    """When it began, on the clock that counts from the machine's start: what a time limit counts
+    from. Its process is older, it is kept ready.
+    """
     first: NotRequired[ProcessIdentity]
     """The first process of the program's PID namespace, where it has one: ours, not the task's."""
 

@@ -212,6 +212,16 @@ ERRORS: dict[str, tuple[str, str]] = {
             "也可去掉该要求直接运行"
         ),
     ),
+    "path-closed": (
+        (
+            "{field} is '{value}', which no job may be given: {closed} is there, lies below it, or"
+            " holds it; name a directory apart from that"
+        ),
+        (
+            "字段 {field} 的值“{value}”不能交给作业：它就是 {closed}，或包含它，或位于其中；"
+            "请改用与之无关的目录"
+        ),
+    ),
     "path-local-refused": (
         (
             "{field} is '{value}': this server does not take paths of its own machine"

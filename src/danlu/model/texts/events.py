@@ -159,11 +159,11 @@ EVENTS: dict[str, tuple[str, str]] = {
     ),
     "task-hangs": (
         (
-            "nothing moves: no log, no I/O and {busy} flat for {minutes} min; the stacks of {count}"
+            "nothing moves: no log, no I/O and {busy} flat for {seconds} s; the stacks of {count}"
             " process(es), {python} of them Python's, are in {path}"
         ),
         (
-            "没有任何动静：{minutes} 分钟内无日志、无读写，{busy} 不变；{count} 个进程的调用栈（其中"
+            "没有任何动静：{seconds} 秒内无日志、无读写，{busy} 不变；{count} 个进程的调用栈（其中"
             " {python} 个为 Python 栈）见 {path}"
         ),
     ),

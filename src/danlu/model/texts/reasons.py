@@ -86,8 +86,8 @@ REASONS: dict[str, tuple[str, str]] = {
         ),
     ),
     "hung": (
-        "task {task} hung: no log, no I/O and {busy} flat for {minutes} min; stacks are in {path}",
-        "任务 {task} 卡死：{minutes} 分钟内无日志、无读写，{busy} 不变；调用栈见 {path}",
+        "task {task} hung: no log, no I/O and {busy} flat for {seconds} s; stacks are in {path}",
+        "任务 {task} 卡死：{seconds} 秒内无日志、无读写，{busy} 不变；调用栈见 {path}",
     ),
     # what a rule about its log adds to that
     "rule-no-retry": (
