@@ -9,7 +9,7 @@ import pytest
 
 from danlu.model.errors import Invalid
 from danlu.model.resources import GIB
-from danlu.settings import Settings, describe, load
+from danlu.settings import Settings, check_environment, describe, load
 
 
 def test_flags_beat_the_environment_beats_the_file_beats_the_defaults(tmp_path: Path) -> None:
@@ -95,3 +95,10 @@ def test_every_setting_says_what_it_means_in_both_languages() -> None:
     assert english.keys() == {item.name for item in fields(Settings)}
     for name in english:
         assert english[name][1] != chinese[name][1]
+
+
+def test_an_environment_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    loaded = load(tmp_path, {"default_environment": str(tmp_path / "nope")}, {}).settings
+    with pytest.raises(Invalid, match=r"default_environment.*nope.*bin/python"):
+        check_environment(loaded)
+    check_environment(load(tmp_path, {}, {}).settings)

@@ -204,6 +204,19 @@ def load(
     )
 
 
+def check_environment(settings: Settings) -> None:
+    """Invalid where the environment of jobs that name none is not there: every job would fail."""
+    named = settings.default_environment
+    if named and not (Path(named) / "bin" / "python").exists():
+        raise Invalid(
+            "setting-value",
+            key="default_environment",
+            source="the settings",
+            value=named,
+            expected="the directory of a Python environment, with bin/python in it",
+        )
+
+
 def describe(language: str = "en") -> dict[str, tuple[str, str]]:
     """Every setting: its default as text, and its meaning."""
     return {

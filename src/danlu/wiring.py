@@ -28,7 +28,7 @@ from danlu.model.job import EngineChoice
 from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.ports.records import Records
-from danlu.settings import Settings
+from danlu.settings import Settings, check_environment
 
 if TYPE_CHECKING:
     from danlu.images.matrix import Matrix
@@ -170,8 +170,10 @@ def open_platform(settings: Settings, api: str = "") -> Running:
     address, for jobs that want to call it.
 
     Raises Refused when another server has the data directory or its database is newer than this
-    program. Nothing runs until `Running.start`.
+    program, Invalid where the environment for jobs is not there. Nothing runs until
+    `Running.start`.
     """
+    check_environment(settings)
     with contextlib.ExitStack() as opened:
         lock = _locked(settings.data)
         opened.callback(lock.release)

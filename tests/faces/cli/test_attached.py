@@ -215,6 +215,20 @@ def test_tail_and_grep(house: House) -> None:
     assert house.run("logs", "--task", "worker-9", job).returncode == 4
 
 
+def test_a_name_that_is_empty_is_told(house: House) -> None:
+    """A script's variable that nobody set."""
+    for command in ("stop", "show", "logs", "why"):
+        told = house.run(command, "")
+        assert told.returncode == 2
+        assert b"@last" in told.stderr
+
+
+def test_a_closed_stdout_is_nobody_who_reads(house: House) -> None:
+    line = ["sh", "-c", '"$@" >&-', "sh", *house.command("ps", "-q")]
+    told = subprocess.run(line, env=house.env, capture_output=True, check=False, timeout=HANG_S)
+    assert (told.returncode, told.stderr) == (0, b"")
+
+
 def test_stop_and_remove(house: House) -> None:
     job = house.good("run", "-d", house.script("import time; time.sleep(600)")).strip()
     assert house.run("rm", "--yes", job).returncode == 5

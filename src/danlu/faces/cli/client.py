@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from danlu.faces.cli import signing
-from danlu.faces.cli.failure import FAULT, RETRY, Answered, Failure
+from danlu.faces.cli.failure import FAULT, RETRY, USAGE, Answered, Failure
 from danlu.faces.cli.http import (
     Broken,
     Connection,
@@ -141,6 +141,8 @@ class Client:
         content_type: str = JSON,
     ) -> Response:
         """A response below 400, its body unread. Answered or Failure for all else."""
+        if "" in path:
+            raise Failure(USAGE, "name-empty")
         pairs = [(key, str(value)) for key, value in (query or {}).items() if value is not None]
         extra = dict(headers or {})
         if method != "GET":

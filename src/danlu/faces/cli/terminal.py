@@ -94,7 +94,13 @@ class Terminal:
 
 
 def streams() -> tuple[TextIO, TextIO]:
-    """The process's streams, writing UTF-8 also where the locale says otherwise."""
+    """The process's streams, writing UTF-8 also where the locale says otherwise. Python has none
+    for what was closed when it started; nobody reads there.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 -- for the process's life
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 -- the same
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

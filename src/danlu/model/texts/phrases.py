@@ -102,6 +102,9 @@ PHRASES: dict[str, str] = {
     # what to do
     "Debian packages need a base": "Debian 软件包需要基础镜像",
     "TLS needs certificate and key": "TLS 需要同时提供证书和私钥",
+    "the directory of a Python environment, with bin/python in it": (
+        "某个 Python 环境的目录，其中有 bin/python"
+    ),
     "a boot file is looked for in the code directory": "启动文件须位于代码目录中",
     "a program can be given no longer argument; put it into a file and pass that as an input": (
         "程序无法接收更长的参数；请写入文件并作为输入传入"

@@ -32,6 +32,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} must be a whole number from {low} to {high}",
         "{name} 的值应为 {low} 至 {high} 之间的整数",
     ),
+    "name-empty": (
+        "a name is empty; name a job by its id, the beginning of its id, its name or @last",
+        "名称为空；请用作业 ID、ID 的开头、作业名称或 @last 指定作业",
+    ),
     "not-utf8": (
         "{what}: '{value}' is not valid UTF-8, and a job can be given only text; put it into a file",
         "{what}：“{value}”不是合法的 UTF-8，作业只能接收文本；请将其写入文件",
