@@ -184,3 +184,17 @@ def test_a_start_sweeps_what_uploads_have_left(
     open_platform(loaded).close()
     assert not list(bucket.glob("incoming/*"))
     assert not list(bucket.glob("blobs/*/*"))
+
+
+def test_what_a_server_keeps_is_given_to_no_job_but_what_lies_beside_it_is(tmp_path: Path) -> None:
+    loaded = settings.load(tmp_path / "data", {"engine": "memory"}, {}).settings
+    running = open_platform(loaded)
+    try:
+        closed = running.platform.closed
+        data = tmp_path / "data"
+        for path in (data, tmp_path, data / "engine" / "tasks", data / "secret.key"):
+            assert closed(str(path)).startswith(str(data))
+        assert closed(str(data / "demo" / "1")) == ""
+        assert closed("/etc/shadow") == "/etc/shadow"
+    finally:
+        running.close()

@@ -47,8 +47,11 @@ KEY_FILE = "secret.key"
 LOCK_FILE = "server.lock"
 OBJECTS = "objects"
 PASSWORD_FILE = "admin-password"  # noqa: S105 - the name of a file
+ENGINE = "engine"
 RESTORE_MARKER = "restore.json"
 RESTORED_AT = "restored-at"
+OWN = (DATABASE, KEY_FILE, PASSWORD_FILE, OBJECTS, ENGINE)
+"""What of the data directory is no job's; the demo's outputs, say, may lie beside it."""
 
 
 class SystemClock:
@@ -243,7 +246,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         api=api,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
-        closed=lambda path: closed_to_all(path, (str(data),)),
+        closed=lambda path: closed_to_all(path, [str(data / name) for name in OWN]),
     )
     board = Board(records)
     loop = Loop(platform, board)
@@ -470,7 +473,7 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
     from danlu.ports.task_directory import Isolation, Storing
 
     return ProcessEngine(
-        settings.data / "engine",
+        settings.data / ENGINE,
         lambda plan: environment_of(settings, plan.engine),
         {"kind": "folder", "root": str(settings.data / OBJECTS)},
         storing=Storing(patience_s=settings.store_patience_s),
