@@ -105,13 +105,13 @@ LOGS = $(BIN)/python -m pytest -q --timeout 7200 tests/jobs/test_long_logs.py
 
 .PHONY: faults
 faults: .venv/.stamp ## kill, fill, break: the fault suite, and its figures into the documents
-	@DANLU_SIM_SEEDS=$${DANLU_SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS) && wait $$lives
+	@SIM_SEEDS=$${SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS) && wait $$lives
 	@LOG_LINES=$${LOG_LINES:-1000000} $(LOGS)
 	@$(BIN)/python scripts/reference.py
 
 .PHONY: faults-long
 faults-long: .venv/.stamp ## the same for longer: KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 RUNS=1 SEED=n
-	@DANLU_SIM_SEEDS=$${DANLU_SIM_SEEDS:-1000000} $(LIVES)
+	@SIM_SEEDS=$${SIM_SEEDS:-1000000} $(LIVES)
 	@KILLS=$${KILLS:-10000} KILL_JOBS=$${KILL_JOBS:-5000} KILL_POINTS=$${KILL_POINTS:-100} \
 	  RUNS=$${RUNS:-1} $(FAULTS)
 	@LOG_LINES=$${LOG_LINES:-1000000} LOG_KILLS=$${LOG_KILLS:-20} FLOOD_S=$${FLOOD_S:-30} $(LOGS)

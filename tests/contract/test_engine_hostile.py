@@ -116,7 +116,7 @@ BOMB = """
             os.write(1, b"full\\n")
             time.sleep(0.01)
 """
-TRIES = int(os.environ.get("DANLU_HOSTILE_TRIES", "20"))
+TRIES = int(os.environ.get("HOSTILE_TRIES", "20"))
 PIDS = 60
 
 
@@ -125,7 +125,7 @@ def crowded(shim: int) -> bool:
 
 
 def test_a_fork_bomb_leaves_nobody_behind(house: ProcessHouse) -> None:
-    """(case 22; faults 13, 14, 16): as often as DANLU_HOSTILE_TRIES says, one after the other."""
+    """(case 22; faults 13, 14, 16): as often as HOSTILE_TRIES says, one after the other."""
     held = cgroup.here().controllers
     require("pids" in held, "a limit on processes, for a fork bomb to be safe (root)")
     for _ in range(TRIES):

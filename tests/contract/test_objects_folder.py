@@ -200,7 +200,7 @@ def test_a_killed_put_leaves_the_old_or_the_new_version() -> None:
 
 
 def _kill_writers(store: FolderStore, root: Path) -> None:
-    dice = random.Random(int(os.environ.get("DANLU_SEED", "1")))
+    dice = random.Random(int(os.environ.get("OBJECTS_SEED", "1")))
     versions = [bytes([number]) * dice.randrange(1, 400_000) for number in range(1, 6)]
     for version in versions:
         store.put("danlu", f"of/{version[0]}", version)

@@ -1,7 +1,7 @@
 """Queue, places, state machine and retries under everything that can happen, seed by seed.
 
-DANLU_SIM_SEEDS=20000 pytest tests/flow/test_simulation.py    that many seeds
-DANLU_SIM_SEED=17 pytest tests/flow/test_simulation.py        that one again
+SIM_SEEDS=20000 pytest tests/flow/test_simulation.py    that many seeds
+SIM_SEED=17 pytest tests/flow/test_simulation.py        that one again
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tests.flow.simulation import World
 
 FEW = 150
 BLOCK = 100
-SEEDS = int(os.environ.get("DANLU_SIM_SEEDS", FEW))
-ONE = os.environ.get("DANLU_SIM_SEED")
+SEEDS = int(os.environ.get("SIM_SEEDS", FEW))
+ONE = os.environ.get("SIM_SEED")
 FOUND: tuple[int, ...] = ()
 """Seeds that once showed a fault."""
 
@@ -25,7 +25,7 @@ def lived(seed: int) -> World:
     try:
         world.live()
     except BaseException as error:
-        error.add_note(f"again with: DANLU_SIM_SEED={seed} pytest {__file__}")
+        error.add_note(f"again with: SIM_SEED={seed} pytest {__file__}")
         raise
     return world
 
