@@ -23,6 +23,14 @@ def require(condition: object, what: str) -> None:
     pytest.skip(what)
 
 
+def offered(condition: object, what: str) -> None:
+    """Goes on if this machine's kernel, or who we are on it, allows `what`. Nobody can install
+    that, so it is a skip everywhere; the platform itself does with less there, and says so.
+    """
+    if not condition:
+        pytest.skip(f"not offered here: {what}")
+
+
 def torch_python() -> Path:
     """The interpreter of the environment with PyTorch."""
     python = ROOT / ".venv-torch" / "bin" / "python"

@@ -25,7 +25,7 @@ from danlu.ports.task_directory import Isolation
 from tests.contract.engines import ProcessHouse, finish, new_ref, said, whole_log
 from tests.contract.escapes import TEXT
 from tests.contract.tasks import planned, start
-from tests.services import ROOT, require
+from tests.services import ROOT, offered, require
 
 SECRET = """
     import os, time
@@ -125,7 +125,7 @@ def test_nothing_is_reached_that_is_not_the_tasks_own(
     scene: Scene, request: pytest.FixtureRequest
 ) -> None:
     """(threats: host)"""
-    require(landlock.abi() >= landlock.SCOPES_SINCE, "Landlock with scopes (Linux 6.12)")
+    offered(landlock.abi() >= landlock.SCOPES_SINCE, "Landlock with scopes (Linux 6.12)")
     found = scene.escape()
     isolated = "bare" not in request.node.callspec.id
     done = {name for name, came in found.items() if came == "done"}
@@ -144,7 +144,7 @@ def test_a_task_that_must_be_isolated_is_not_started_otherwise(bare_house: Proce
 
 
 def test_a_task_that_must_be_isolated_runs_where_it_is(house: ProcessHouse) -> None:
-    require(not house.engine.powers.unenforced, "all that isolates tasks (root)")
+    offered(not house.engine.powers.unenforced, "all that isolates tasks (root)")
     ref = start(house, "print('ran')", require_isolation=True)
     finish(house, ref)
     assert whole_log(house, ref) == b"ran\n"

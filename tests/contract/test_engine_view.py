@@ -30,13 +30,13 @@ from tests.contract.tasks import (
     start,
     wait,
 )
-from tests.services import require
+from tests.services import offered
 
 
 @pytest.fixture(autouse=True)
 def allowed() -> None:
     """These tests are about namespaces."""
-    require(namespaces.offered().kind, "namespaces (root, or user namespaces)")
+    offered(namespaces.offered().kind, "namespaces (root, or user namespaces)")
 
 
 LITERAL = """

@@ -27,7 +27,7 @@ from danlu.stores.sql.secrets import KeyFile
 from danlu.stores.sql.sqlite import Sqlite
 from tests.contract.samples import WAIT, WORKSPACE, Store, full_spec, submission, submitted
 from tests.postgres import Server
-from tests.services import require
+from tests.services import offered
 
 WS = WORKSPACE.id
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def test_a_disk_that_really_is_full(tmp_path: Path) -> None:
             capture_output=True,
         ).returncode
     )
-    require(able, "a mount namespace (unshare --map-root-user --mount)")
+    offered(able, "a mount namespace (unshare --map-root-user --mount)")
     script = tmp_path.parent / "full_disk.py"
     script.write_text("from danlu.ports.records import JobQuery\n" + FULL_DISK)
     line = 'mount -t tmpfs -o size=4m none "$1" && shift && exec "$@"'

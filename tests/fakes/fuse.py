@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.services import require
+from tests.services import offered
 
 GETATTR, FORGET, INIT, BATCH_FORGET = 3, 2, 26, 42
 REQUEST = struct.Struct("<IIQQIIII")
@@ -27,14 +27,14 @@ DETACH = 2
 @contextmanager
 def mounted(where: Path) -> Iterator[Path]:
     """An empty directory on FUSE at `where`."""
-    require(os.geteuid() == 0 and os.access("/dev/fuse", os.W_OK), "root and /dev/fuse")
+    offered(os.geteuid() == 0 and os.access("/dev/fuse", os.W_OK), "root and /dev/fuse")
     where.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     if libc.mount(b"nothing", bytes(where), b"fuse", 0, options):
         os.close(device)
-        require(condition=False, what=f"mount -t fuse ({os.strerror(ctypes.get_errno())})")
+        offered(condition=False, what=f"mount -t fuse ({os.strerror(ctypes.get_errno())})")
     serving = threading.Thread(target=_serve, args=(device,), daemon=True)
     serving.start()
     try:

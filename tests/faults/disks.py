@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.services import require
+from tests.services import offered, require
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -24,7 +24,7 @@ def _run(*words: str) -> None:
 
 
 def require_root() -> None:
-    require(os.geteuid() == 0, "root, to mount file systems")
+    offered(os.geteuid() == 0, "root, to mount file systems")
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def ext4(place: Path, mib: int, *options: str) -> Iterator[Path]:
         check=False,
         capture_output=True,
     )
-    require(mounted.returncode == 0, "a loop device to mount")
+    offered(mounted.returncode == 0, "a loop device to mount")
     try:
         yield place
     finally:
@@ -115,7 +115,7 @@ class StuckFs:
 
     def __init__(self, place: Path) -> None:
         require_root()
-        require(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
+        offered(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
         place.mkdir(parents=True, exist_ok=True)
         self.place = place
         self.waiting = threading.Event()
@@ -126,7 +126,7 @@ class StuckFs:
         if _libc.mount(b"stuck", os.fsencode(place), b"fuse", 0, options) != 0:
             number = ctypes.get_errno()
             os.close(self._device)
-            require(condition=False, what=f"mounting FUSE: {os.strerror(number)}")
+            offered(condition=False, what=f"mounting FUSE: {os.strerror(number)}")
         self._thread = threading.Thread(target=self._serve, name="stuck-fs", daemon=True)
         self._thread.start()
 

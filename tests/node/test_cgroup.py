@@ -13,7 +13,7 @@ import pytest
 from danlu.node import cgroup
 from danlu.node.cgroup import Limits, NoGroup, Version1, Version2
 from danlu.node.cgroup_mounts import Hierarchies, find
-from tests.services import require
+from tests.services import offered
 
 CGROUP2 = Path("/sys/fs/cgroup/unified")
 CONTROLLERS = frozenset({"memory", "cpu", "pids"})
@@ -161,13 +161,13 @@ def real(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     group: cgroup.Group
     if request.param == "version 1":
         freezer = Path("/sys/fs/cgroup/freezer")
-        require(os.access(freezer, os.W_OK), "a freezer of control groups version 1 (root)")
+        offered(os.access(freezer, os.W_OK), "a freezer of control groups version 1 (root)")
         group = Version1({"freezer": freezer / name})
     else:
         mount = Path("/sys/fs/cgroup")
         base = CGROUP2 if CGROUP2.exists() else mount
         usable = (base / "cgroup.procs").exists() and os.access(base, os.W_OK)
-        require(usable, "control groups version 2 that may be made (root)")
+        offered(usable, "control groups version 2 that may be made (root)")
         group = Version2(base / name)
     if request.param.endswith("5.14"):
         write = cgroup._write
@@ -230,7 +230,7 @@ print(time.process_time() / (time.monotonic() - began))
 
 def test_a_quota_of_a_tenth_is_a_tenth() -> None:
     hierarchies = cgroup.here()
-    require("cpu" in hierarchies.controllers, "control groups for CPU that may be made (root)")
+    offered("cpu" in hierarchies.controllers, "control groups for CPU that may be made (root)")
     group = cgroup.named(f"/tests/{os.getpid()}", hierarchies)
     group.make(Limits(cpus=0.1))
     try:
