@@ -141,7 +141,7 @@ class Client:
         content_type: str = JSON,
     ) -> Response:
         """A response below 400, its body unread. Answered or Failure for all else."""
-        if "" in path:
+        if path[:1] == ("jobs",) and "" in path:
             raise Failure(USAGE, "name-empty")
         pairs = [(key, str(value)) for key, value in (query or {}).items() if value is not None]
         extra = dict(headers or {})
