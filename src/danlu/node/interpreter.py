@@ -25,6 +25,8 @@ def _environment(path: str) -> tuple[str, ...]:
 
 def _looked_at(root: Path) -> Iterator[str]:
     yield str(root)
+    # Its scripts begin with the name of the place where it was made.
+    yield os.path.realpath(root)
     real = Path(os.path.realpath(root / "bin" / "python"))
     # Where the interpreter itself was installed: its standard library is beside it.
     yield str(real.parent.parent)
