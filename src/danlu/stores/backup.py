@@ -93,9 +93,9 @@ def back_up(
         try:
             manifest = _filled(parts, draft, key=key, objects=objects, version=version, now=now)
             write_json(draft / MANIFEST, asdict(manifest))
-            sync(draft)
+            disk.sync(draft)
             draft.rename(dest)
-            sync(dest.parent)
+            disk.sync(dest.parent)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -140,7 +140,7 @@ def copy_database(source: Path, target: Path) -> None:
         target.chmod(0o600)
         read.backup(written)
         written.execute("PRAGMA journal_mode = DELETE")
-    sync(target)
+    disk.sync(target)
 
 
 def _bucket(bucket: Path, draft: Path, name: str) -> list[File]:
@@ -205,16 +205,7 @@ def write_json(path: Path, value: object) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Put a file, or the names in a directory, on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    disk.sync(path.parent)
 
 
 @contextlib.contextmanager

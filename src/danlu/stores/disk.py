@@ -1,4 +1,4 @@
-"""Whether a disk has room, and what is said when it has none."""
+"""Whether a disk has room, what is said when it has none, and that it holds what was written."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def size_bytes(directory: Path) -> int:
     """How large the file system is; OSError where that cannot be told."""
     state = os.statvfs(directory)
     return state.f_blocks * state.f_frsize
+
+
+def sync(path: Path) -> None:
+    """Put a file, or the names in a directory, on disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def is_full(directory: Path) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from danlu.model.errors import Invalid, Refused
+from danlu.stores import disk
 from danlu.stores.backup import (
     FORMAT,
     MANIFEST,
@@ -25,7 +26,6 @@ from danlu.stores.backup import (
     Manifest,
     Parts,
     copy_file,
-    sync,
     told,
     write_json,
 )
@@ -100,12 +100,12 @@ def finish(data: Path) -> bool:
         with contextlib.suppress(FileNotFoundError):
             (data / name).rename(aside / name)
         (staged / name).rename(data / name)
-    sync(aside)
+    disk.sync(aside)
     with contextlib.suppress(OSError):
         aside.rmdir()  # where nothing was in the way
-    sync(data)
+    disk.sync(data)
     (data / MARKER).unlink()
-    sync(data)
+    disk.sync(data)
     shutil.rmtree(staged, ignore_errors=True)
     return True
 
@@ -180,7 +180,7 @@ def _mark(database: Path, source: Path, now: int) -> None:
             " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (RESTORED_AT, str(now)),
         )
-    sync(database)
+    disk.sync(database)
 
 
 def _buckets_complete(objects: Path) -> None:
@@ -191,6 +191,6 @@ def _buckets_complete(objects: Path) -> None:
         (bucket / "incoming").mkdir(mode=0o700, exist_ok=True)
         for digit in "0123456789abcdef":
             (bucket / "blobs" / digit).mkdir(mode=0o700, parents=True, exist_ok=True)
-        sync(bucket)
+        disk.sync(bucket)
     for folder, _, _ in os.walk(objects):
-        sync(Path(folder))
+        disk.sync(Path(folder))

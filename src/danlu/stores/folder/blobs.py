@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from danlu.stores import disk
 from danlu.stores.folder.failures import of_disk
 from danlu.stores.folder.writing import Writing
 
@@ -45,8 +46,8 @@ class Blobs:
         """Make the directories; some or all may be there."""
         for path in (self._incoming, self._blobs, *(self._blobs / x for x in FANOUT)):
             path.mkdir(0o700, exist_ok=True)
-        sync_directory(self._blobs)
-        sync_directory(self._directory)
+        disk.sync(self._blobs)
+        disk.sync(self._directory)
 
     def path(self, blob: str) -> Path:
         """Where the content of `blob` lies."""
@@ -172,15 +173,6 @@ class Incoming:
         """
         if self._certain and (self._kept or self._blobs.remove(self.blob)):
             _unlink(self._blobs.marker(self.blob))
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_abandoned(path: Path) -> bool:

@@ -18,7 +18,6 @@ from typing import Any, Generic, TypeVar
 
 from danlu.model.errors import EngineError, PlatformError, Unavailable
 from danlu.stores import disk
-from danlu.stores.folder.blobs import sync_directory
 from danlu.stores.folder.failures import of_disk
 
 T = TypeVar("T")
@@ -122,7 +121,7 @@ class Index:
         with of_disk(self._path.parent):
             for directory in {waiting.directory for waiting in group}:
                 if directory is not None:
-                    sync_directory(directory)
+                    disk.sync(directory)
         with self._translated(), self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from danlu.model.errors import Invalid, Missing
 from danlu.ports.objects import Listing, ObjectInfo
-from danlu.stores.folder.blobs import Blobs, sync_directory
+from danlu.stores import disk
+from danlu.stores.folder.blobs import Blobs
 from danlu.stores.folder.failures import of_disk
 from danlu.stores.folder.reading import Reading
 from danlu.stores.names import METADATA_BYTES, check_bucket, is_bucket, key_bytes, part_bytes
@@ -202,8 +203,8 @@ class FolderStore:
         os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         Index(new).make()
         new.rename(directory / INDEX)
-        sync_directory(directory)
-        sync_directory(self._root)
+        disk.sync(directory)
+        disk.sync(self._root)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -132,7 +132,7 @@ def _verify(connection: sqlite3.Connection, path: Path, before: dict[str, int]) 
 
 
 def _take_place(copy: Path, path: Path, kept: Path) -> None:
-    _sync(copy)
+    disk.sync(copy)
     for older in path.parent.glob(f"{path.name}{BEFORE}*"):
         older.unlink()
     try:
@@ -140,15 +140,7 @@ def _take_place(copy: Path, path: Path, kept: Path) -> None:
     except OSError as error:
         log.warning("the database from before the migration is not kept: %s", error)
     copy.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    disk.sync(path.parent)
 
 
 def _remove(path: Path) -> None:

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from danlu.model.errors import Refused
 from danlu.model.identity import Secret
+from danlu.stores import disk
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -89,8 +90,4 @@ class KeyFile:
         with contextlib.suppress(FileExistsError):
             os.link(draft, self._path)
         Path(draft).unlink()
-        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        disk.sync(self._path.parent)
