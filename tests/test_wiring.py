@@ -192,7 +192,13 @@ def test_what_a_server_keeps_is_given_to_no_job_but_what_lies_beside_it_is(tmp_p
     try:
         closed = running.platform.closed
         data = tmp_path / "data"
-        for path in (data, tmp_path, data / "engine" / "tasks", data / "secret.key"):
+        for path in (
+            data,
+            tmp_path,
+            data / "engine" / "tasks",
+            data / "secret.key",
+            data / "server.json",
+        ):
             assert closed(str(path)).startswith(str(data))
         assert closed(str(data / "demo" / "1")) == ""
         assert closed("/etc/shadow") == "/etc/shadow"

@@ -50,7 +50,8 @@ PASSWORD_FILE = "admin-password"  # noqa: S105 - the name of a file
 ENGINE = "engine"
 RESTORE_MARKER = "restore.json"
 RESTORED_AT = "restored-at"
-OWN = (DATABASE, KEY_FILE, PASSWORD_FILE, OBJECTS, ENGINE)
+READY_FILE = "server.json"
+OWN = (DATABASE, f"{DATABASE}-wal", KEY_FILE, PASSWORD_FILE, READY_FILE, OBJECTS, ENGINE)
 """What of the data directory is no job's; the demo's outputs, say, may lie beside it."""
 
 

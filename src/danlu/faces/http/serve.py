@@ -22,11 +22,10 @@ from danlu.faces.http.listen import check, listen, url
 from danlu.faces.http.server import Server
 from danlu.faces.http.watchdog import Watchdog
 from danlu.settings import Settings
-from danlu.wiring import Running, open_platform
+from danlu.wiring import READY_FILE, Running, open_platform
 
 log = logging.getLogger(__name__)
 
-READY_FILE = "server.json"
 KEEP_ALIVE_S = 75
 GRACE_S = 3
 GARBAGE = (50_000, 50, 1000)
