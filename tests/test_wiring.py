@@ -192,13 +192,9 @@ def test_what_a_server_keeps_is_given_to_no_job_but_what_lies_beside_it_is(tmp_p
     try:
         closed = running.platform.closed
         data = tmp_path / "data"
-        for path in (
-            data,
-            tmp_path,
-            data / "engine" / "tasks",
-            data / "secret.key",
-            data / "server.json",
-        ):
+        names = ("engine/tasks", "secret.key", "server.json", "danlu.sqlite-wal", "environments/x",
+                 "before-restore-1/secret.key", "restore.json", "anything")  # fmt: skip
+        for path in (data, tmp_path, *(data / name for name in names)):
             assert closed(str(path)).startswith(str(data))
         assert closed(str(data / "demo" / "1")) == ""
         assert closed("/etc/shadow") == "/etc/shadow"

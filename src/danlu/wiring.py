@@ -51,8 +51,8 @@ ENGINE = "engine"
 RESTORE_MARKER = "restore.json"
 RESTORED_AT = "restored-at"
 READY_FILE = "server.json"
-OWN = (DATABASE, f"{DATABASE}-wal", KEY_FILE, PASSWORD_FILE, READY_FILE, OBJECTS, ENGINE)
-"""What of the data directory is no job's; the demo's outputs, say, may lie beside it."""
+OPEN = "demo"
+"""The one place in the data directory that jobs may be given; everything else is the server's."""
 
 
 class SystemClock:
@@ -247,11 +247,16 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         api=api,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
-        closed=lambda path: closed_to_all(path, [str(data / name) for name in OWN]),
+        closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),
     )
     board = Board(records)
     loop = Loop(platform, board)
     return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
+
+
+def _own(settings: Settings) -> list[str]:
+    """Where the server keeps what is its own."""
+    return [str(settings.data), *filter(None, [settings.ready_file])]
 
 
 def back_up(settings: Settings, dest: Path, *, key: bool, objects: bool) -> Manifest:

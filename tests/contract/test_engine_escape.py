@@ -132,6 +132,25 @@ def test_nothing_is_reached_that_is_not_the_tasks_own(
     assert done == (set() if isolated else set(found)), found
 
 
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "LD_LIBRARY_PATH", "CURL_CA_BUNDLE"])
+def test_a_jobs_own_variable_opens_nothing(tmp_path: Path, name: str) -> None:
+    """Of the server's own variables those lead to files that programs need; anybody may submit."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "danlu.sqlite").write_text("secret")
+    house = ProcessHouse(tmp_path, isolation=Isolation(hidden=(str(data),)))
+    try:
+        place = str(data if name == "LD_LIBRARY_PATH" else data / "danlu.sqlite")
+        code = f"print('began', flush=True); print(open({str(data / 'danlu.sqlite')!r}).read())"
+        ref = start(house, code, environments={name: place})
+        finish(house, ref)
+        log = whole_log(house, ref)
+        assert log.startswith(b"began\n")
+        assert b"secret" not in log
+    finally:
+        house.close()
+
+
 def test_a_task_that_must_be_isolated_is_not_started_otherwise(bare_house: ProcessHouse) -> None:
     ref = start(bare_house, "print('ran')", require_isolation=True)
     seen = finish(bare_house, ref)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,13 +30,6 @@ WORKS = """
                 time.sleep(600)
     training_step()
 """
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[ProcessHouse]:
-    made = ProcessHouse(tmp_path)
-    yield made
-    made.close()
 
 
 def stack_text(house: ProcessHouse, ref: Ref) -> str:

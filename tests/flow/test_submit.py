@@ -227,7 +227,9 @@ def test_a_place_that_is_closed_is_refused_by_name(house: House) -> None:
     data = str(house.root.resolve())
     link = house.root.parent / f"{house.root.name}-link"
     link.symlink_to(house.root)
-    house.platform = replace(house.platform, closed=lambda path: closed_to_all(path, (data,)))
+    house.platform = replace(
+        house.platform, closed=lambda path: closed_to_all(path, (data,), but=f"{data}/demo")
+    )
     held = str(house.root.parent)
     for path in (data, f"{data}/objects", held, "/", "/etc/shadow", "/etc", f"{link}/objects"):
         for channels in (

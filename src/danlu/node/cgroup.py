@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -262,19 +262,6 @@ class Version2:
 
     def described(self) -> dict[str, str]:
         return {"unified": str(self.directory)}
-
-
-@dataclass(slots=True)
-class Watch:
-    """Notices once that the kernel refused a group more processes."""
-
-    group: Group = field(default_factory=NoGroup)
-    refused: int = 0
-
-    def look(self) -> bool:
-        """True the first time that one was refused."""
-        before, self.refused = self.refused, self.group.refused_forks() or 0
-        return before == 0 < self.refused
 
 
 def _write(file: Path, text: str) -> bool:

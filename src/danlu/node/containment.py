@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +54,7 @@ class Containment:
         if not self._plan.isolation.wanted:
             self.missing.append("landlock")
             return self._program(found)
-        within = reach_of(self._directory, self._plan, python, found.env)
+        within = reach_of(self._directory, self._plan)
         version = self._landlock()
         if not self.apart:
             return replace(self._program(found), within=within, landlock=version)
@@ -120,7 +119,7 @@ class Containment:
         if not (self._plan.isolation.wanted and self._plan.isolation.namespaces):
             return False
         offer = namespaces.offered()
-        within = reach_of(self._directory, self._plan, self._plan.layout.python, {})
+        within = reach_of(self._directory, self._plan)
         if not offer.kind:
             self._directory.remark("namespaces-missing", detail=offer.problem)
         elif not view.possible(within.readable):
@@ -142,16 +141,15 @@ def literal(layout: Layout) -> Layout:
     return replace(layout, home=LITERAL_HOME, cache=LITERAL_CACHE, temp=LITERAL_TEMP)
 
 
-def reach_of(
-    directory: TaskDirectory, plan: AgentPlan, python: str, variables: Mapping[str, str]
-) -> Reach:
-    """The files of the machine that programs of one task may use; `python` runs them."""
+def reach_of(directory: TaskDirectory, plan: AgentPlan) -> Reach:
+    """The files of the machine that programs of one task may use. The job's own variables have no
+    say in it: whoever may submit could name any place in them.
+    """
     inputs = [channel.url.path for channel in plan.plan.inputs if isinstance(channel.url, LocalUrl)]
     return Reach(
         hidden=plan.isolation.hidden,
         readable=(
-            *interpreter.needs(plan.layout.python, variables),
-            *interpreter.needs(python, {}),
+            *interpreter.needs(plan.layout.python, plan.environment),
             directory.file(files.TOLD),
             *plan.isolation.readable,
         ),

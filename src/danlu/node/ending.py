@@ -8,12 +8,13 @@ from typing import Any
 
 from danlu.node.directory import TaskDirectory, now_ms
 from danlu.ports import task_directory as files
+from danlu.ports.engine import StopReason
 from danlu.ports.task_directory import NoticeFile
 
-STOP = "stop"
-HANG = "hang"
+STOP = StopReason.STOP
+HANG = StopReason.HANG
 TIME_LIMIT = "time-limit"
-REASONS = (STOP, "preemption", HANG, "gang", TIME_LIMIT)
+REASONS = (*StopReason, TIME_LIMIT)
 VARIABLE = "DANLU_STOP_FILE"
 MOST_GRACE_S = 7 * 24 * 3600.0
 

@@ -59,9 +59,10 @@ class HangWatch:
             self._tell(found, now, processes)
         elif found is None and self._hung and moved(self._looks):
             self._hung = False
+            # Told before the flag drops, as it was told before the flag rose.
+            self._directory.note("task-moves")
             with suppress(OSError):
                 Path(self._directory.file(files.HUNG)).unlink()
-            self._directory.note("task-moves")
 
     def _tell(self, found: Still, now: float, processes: Collection[Process]) -> None:
         self._hung = True

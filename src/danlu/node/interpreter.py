@@ -13,9 +13,12 @@ FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_
 
 
 def needs(python: str, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The directories and files that a program of this environment reads beside its own."""
+    """The directories and files that a program of this environment reads beside its own.
+    `variables` are the server's. Never all that there is: an interpreter called `/bin/python3` was
+    not installed into `/`.
+    """
     found = [*_environment(str(Path(python).parent.parent)), *_named(variables)]
-    return tuple(dict.fromkeys(found))
+    return tuple(path for path in dict.fromkeys(found) if os.path.realpath(path) != "/")
 
 
 @functools.cache

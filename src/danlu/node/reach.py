@@ -58,14 +58,17 @@ class Reach:
     private: bool = False
 
 
-def closed_to_all(path: str, servers: Sequence[str]) -> str:
+def closed_to_all(path: str, servers: Sequence[str], *, but: str) -> str:
     """What `path` is, holds or lies in that no job may be given, named by whoever asks for it: the
-    system's secrets, and the directories of `servers`. Empty where it is none of that.
+    system's secrets, and what the server keeps at `servers`. Empty where it is none of that, or
+    lies below `but`.
 
     An input lies in its task as it is, and what it holds cannot be taken out of it again.
     """
     real = os.path.realpath(path)
-    for closed in (*SECRETS, *map(os.path.realpath, servers)):
+    if covers(os.path.realpath(but), (real,)):
+        return ""
+    for closed in (*SECRETS, *_host_keys(), *map(os.path.realpath, servers)):
         if covers(real.rstrip("/"), (closed,)) or covers(closed, (real,)):
             return closed
     return ""

@@ -57,7 +57,7 @@ def install(
     environment = Path(directory.file(files.WORK), "environment")
     python = environment / "bin" / "python"
     variables = _variables(plan, found)
-    run = _Run(directory, variables, str(file.parent), check, _within(directory, plan, variables))
+    run = _Run(directory, variables, str(file.parent), check, _within(directory, plan))
     base = _look_at(layout.python)
     run([layout.python, "-I", "-m", "venv", "--without-pip", str(environment)])
     _see_parent(environment, base["sites"])
@@ -96,24 +96,29 @@ def _see_parent(environment: Path, sites: Sequence[str]) -> None:
 
 def _variables(plan: AgentPlan, found: World) -> dict[str, str]:
     variables = {**plan.environment, **found.env}
+    cache = _cache(plan)
+    return {**variables, "PIP_CACHE_DIR": cache} if cache else variables
+
+
+def _cache(plan: AgentPlan) -> str:
+    """What was downloaded for one job serves the next. The server says where, never a job: whoever
+    builds a package may write there.
+    """
     with suppress(RuntimeError):
-        # What was downloaded for one job serves the next.
-        variables.setdefault("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
-    return variables
+        return plan.environment.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip")
+    return ""
 
 
-def _within(
-    directory: TaskDirectory, plan: AgentPlan, variables: Mapping[str, str]
-) -> Reach | None:
+def _within(directory: TaskDirectory, plan: AgentPlan) -> Reach | None:
     """What the installation may use. A package is built by code of its own, which is as little to
     be trusted as the program; the cache is shared.
     """
     if not plan.isolation.wanted:
         return None
-    cache = Path(variables.get("PIP_CACHE_DIR", directory.file(files.WORK)))
+    cache = Path(_cache(plan) or directory.file(files.WORK))
     with suppress(OSError):
         cache.mkdir(parents=True, exist_ok=True)
-    found = reach_of(directory, plan, plan.layout.python, variables)
+    found = reach_of(directory, plan)
     return replace(found, writable=(*found.writable, str(cache)))
 
 

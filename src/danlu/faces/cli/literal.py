@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 SPECIAL = frozenset(".^$*+?{}[]()|\\")
 MOST_CHARS = 256
+CODED = re.compile(r"\\[0-9xuUN]")
+"""A character by its number or name, or a group again: what follows is no text of its own."""
 
 
 def required(pattern: str) -> str:
     """The longest plain text that every match of `pattern` holds; empty where there is none that
     is certain.
     """
-    if "(?" in pattern or "|" in pattern:
+    if "(?" in pattern or "|" in pattern or CODED.search(pattern):
         return ""
     runs, run, at, depth = [""], "", 0, 0
     while at < len(pattern):

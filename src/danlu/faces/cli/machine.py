@@ -38,10 +38,6 @@ class Machine:
         """Whether something is there."""
         return (self._root / path.lstrip("/")).exists()
 
-    def writable(self, path: str) -> bool:
-        """Whether this user may write there."""
-        return os.access(self._root / path.lstrip("/"), os.W_OK)
-
     @property
     def architecture(self) -> str:
         """The processor, as wheels name it: `x86_64`, `aarch64`."""

@@ -1,0 +1,22 @@
+"""What an environment needs beside its own directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from danlu.node import interpreter
+
+
+def test_an_interpreter_below_the_root_does_not_open_the_root(tmp_path: Path) -> None:
+    """Debian's `/bin/python3 -m venv` writes `home = /bin`."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/usr/bin/python3")
+    (tmp_path / "pyvenv.cfg").write_text("home = /bin\n")
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "root.pth").write_text("/\n/opt/packages\n")
+
+    found = interpreter.needs(str(tmp_path / "bin" / "python"), {"CUDA_HOME": "/"})
+
+    assert "/" not in found
+    assert {str(tmp_path), "/usr", "/opt/packages"} <= set(found)
