@@ -204,6 +204,17 @@ class Board:
             due = (one for _, one in self._queue if one.job_id not in self._resting)
             return list(itertools.islice(due, depth))
 
+    def due_and(self, job_id: str) -> list[Waiting]:
+        """Those of the queue that are due, in order, and this one whether it is due or not."""
+        with self._lock:
+            if not self._resting:
+                return [waiting for _, waiting in self._queue]
+            return [
+                one
+                for _, one in self._queue
+                if one.job_id == job_id or one.job_id not in self._resting
+            ]
+
     def ripen(self, now: int, monotonic: float) -> None:
         """Take notice of attempts whose wait is over. Once begun, a wait follows the clock that
         nobody can set; none is longer than the longest there is.

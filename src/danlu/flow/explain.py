@@ -26,8 +26,7 @@ def why(platform: Platform, board: Board, job_id: str) -> queue.Why | None:
     # Before the queue is looked at: a job that is placed in between waits no more, least of all for
     # itself.
     held = board.held()
-    due = [one for one in board.queue() if one.job_id == job_id or not board.rests(one.job_id)]
-    found = queue.why(job_id, due, platform.engine.capacity(), held)
+    found = queue.why(job_id, board.due_and(job_id), platform.engine.capacity(), held)
     if found is None:
         return None
     trouble = platform.records.trouble()

@@ -14,10 +14,8 @@ from danlu.model.attempt import Event, State
 from danlu.model.event import JobEvent, Level
 from danlu.model.hang import HangAction
 from danlu.model.reason import Reason, ReasonCode
-from danlu.ports.engine import Ref, Seen
+from danlu.ports.engine import TASK_HANGS, Ref, Seen
 from danlu.ports.records import Move
-
-HANGS = "task-hangs"
 
 
 def hang(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
@@ -34,7 +32,7 @@ def hang(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
 
 def _end(platform: Platform, board: Board, entry: Entry, ref: Ref, look: Seen) -> None:
     now = platform.clock.now()
-    said = [dict(note.params) for note in look.notes if note.key == HANGS]
+    said = [dict(note.params) for note in look.notes if note.key == TASK_HANGS]
     params = {"task": f"worker-{ref.task}", **(said[-1] if said else {})}
     reason = Reason(ReasonCode.HUNG, params)
     told = {**reason.told(), "grace_s": entry.job.spec.grace_s}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from danlu.flow.board import Board, Entry, nodes_to_avoid
 from danlu.flow.platform import Platform
 from danlu.model import queue
-from danlu.model.attempt import FINAL, Attempt, AttemptKey, State, after
+from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.event import JobEvent, Level
 from danlu.model.hang import HangAction
 from danlu.model.job import Intent, JobSpec
@@ -37,9 +37,12 @@ def _followed(platform: Platform, entry: Entry, move: Move) -> Move:
     if reason is None or entry.job.intent is Intent.STOP:
         return move
     job = entry.job
-    known = platform.records.attempts(job.workspace, job.id)
-    earlier = [one for one, _ in known if one.key.number < move.key.number]
-    ended = _ended(entry.attempt, move)
+    earlier: list[Attempt] = []
+    if move.key.number > 1:
+        known = platform.records.attempts(job.workspace, job.id)
+        earlier = [one for one, _ in known if one.key.number < move.key.number]
+    # As it will stand on record: every move that was put aside ends its attempt.
+    ended = replace(entry.attempt, reason=reason, ended_at=move.at)
     found = verdict(
         _policy(job.spec),
         reason,
@@ -80,10 +83,3 @@ def _again(platform: Platform, move: Move, found: Verdict) -> Again:
 def _told(at: int, key: str, found: Verdict, **more: str | int) -> JobEvent:
     params = {"cause": str(found.cause), "used": found.used, "most": found.most, **more}
     return JobEvent(at, key, params, Level.WARNING)
-
-
-def _ended(attempt: Attempt, move: Move) -> Attempt:
-    """The attempt as it will stand on record."""
-    reached = after(attempt.state, move.event)
-    ended_at = move.at if reached in FINAL else None
-    return replace(attempt, reason=move.reason, ended_at=ended_at)

@@ -16,6 +16,7 @@ from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.identity import Process
 from danlu.node.log_files import LogFiles
 from danlu.ports import task_directory as files
+from danlu.ports.engine import TASK_HANGS
 from danlu.ports.task_directory import AgentPlan, HungFile, SampleLine
 
 LOOKS = 20
@@ -70,7 +71,7 @@ class HangWatch:
         since = now_ms() - round((now - found.since_s) * 1000)
         hung: HungFile = {"since": since, "at": now_ms()}
         self._directory.note(
-            "task-hangs",
+            TASK_HANGS,
             Level.WARNING,
             seconds=round(self._after_s),
             busy=busy(found),

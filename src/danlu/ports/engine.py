@@ -63,6 +63,9 @@ class Exit:
     detail: Mapping[str, str | int] = field(default_factory=dict)
 
 
+TASK_HANGS = "task-hangs"
+"""The note that says that nothing moves in a task."""
+
 LOG_MATCHED = "log-matched"
 """The note that says that a line of the log matches a rule of the job."""
 

@@ -93,7 +93,7 @@ def back_up(
         try:
             manifest = _filled(parts, draft, key=key, objects=objects, version=version, now=now)
             write_json(draft / MANIFEST, asdict(manifest))
-            disk.sync(draft)
+            disk.sync_tree(draft)
             draft.rename(dest)
             disk.sync(dest.parent)
         except BaseException:

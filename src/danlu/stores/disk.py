@@ -36,6 +36,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(root: Path) -> None:
+    """Put the names in a directory, and in all below it, on disk; files are synced as they are
+    written. Raises OSError.
+    """
+    for folder, _, _ in os.walk(root):
+        sync(Path(folder))
+
+
 def is_full(directory: Path) -> bool:
     """Whether the file system has no room left: not everybody who meets that says so."""
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -165,6 +164,8 @@ def _stage(parts: Parts, source: Path, manifest: Manifest, staged: Path, now: in
         raise Invalid("backup-unreadable", path=source / MANIFEST, detail=parts.database)
     _mark(staged / parts.database, source, now)
     _buckets_complete(staged / parts.objects)
+    # Before the marker says that they are there.
+    disk.sync_tree(staged)
     return sorted(entry.name for entry in staged.iterdir())
 
 
@@ -191,6 +192,3 @@ def _buckets_complete(objects: Path) -> None:
         (bucket / "incoming").mkdir(mode=0o700, exist_ok=True)
         for digit in "0123456789abcdef":
             (bucket / "blobs" / digit).mkdir(mode=0o700, parents=True, exist_ok=True)
-        disk.sync(bucket)
-    for folder, _, _ in os.walk(objects):
-        disk.sync(Path(folder))

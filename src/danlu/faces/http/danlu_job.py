@@ -19,7 +19,7 @@ from danlu.flow.preempt import preempt
 from danlu.flow.submit import check
 from danlu.model import limits
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State
-from danlu.model.errors import Invalid, Missing, PlatformError
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.model.job import Job, JobSpec, JobView
 from danlu.ports.records import EventQuery, Filter, JobQuery
 from danlu.wire import danlu as wire
@@ -305,10 +305,13 @@ async def preempt_job(server: Server, call: Call) -> Answer:
     grace_s = call.number(
         "grace_s", server.view(workspace, job_id).job.spec.grace_s, 0, limits.GRACE_S
     )
-    await server.durable(
+    reached = await server.durable(
         preempt(server.platform, server.board, call.caller, job_id, grace_s, server.wake)
     )
-    return json_reply(shown(server, call, server.view(workspace, job_id)), 202)
+    view = server.view(workspace, job_id)
+    if reached is None:  # it ended in between
+        raise Refused("job-not-running", job=job_id, state=view.attempt.state)
+    return json_reply(shown(server, call, view), 202)
 
 
 @routes(

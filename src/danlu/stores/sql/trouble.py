@@ -34,16 +34,17 @@ class Trouble:
             return False
         if problem.http != 507 and problem.key != READ_ONLY:
             return False
-        if self._problem is None:
-            log.error("new work is refused until this has passed: %s", problem)
-        self._problem = problem
+        with self._lock:
+            if self._problem is None:
+                log.error("new work is refused until this has passed: %s", problem)
+            self._problem = problem
         return True
 
     def passed(self) -> None:
         """A write went through."""
-        problem = self._problem
-        if problem is not None and not self._is_ours(problem):
-            self._end()
+        with self._lock:
+            if self._problem is not None and not self._is_ours(self._problem):
+                self._set(None)
 
     def look(self) -> PlatformError | None:
         """The trouble, or None where there is none or it has passed."""
@@ -56,11 +57,10 @@ class Trouble:
         if problem is None or self._room is None or not self._is_ours(problem):
             return None
         with self._lock:
+            # Met anew in between, it is as new as it can be.
             if self._problem is problem:
-                self._problem = self._room.restore()
-        if self._problem is None:
-            self._end()
-        return self._problem
+                self._set(self._room.restore())
+            return self._problem
 
     def only_a_write_shows(self) -> bool:
         """Whether there is trouble and nothing but a write tells when it has passed."""
@@ -78,6 +78,7 @@ class Trouble:
     def _is_ours(self, problem: PlatformError) -> bool:
         return self._room is not None and problem.http == 507
 
-    def _end(self) -> None:
-        self._problem = None
-        log.warning("new work is taken again")
+    def _set(self, problem: PlatformError | None) -> None:
+        self._problem = problem
+        if problem is None:
+            log.warning("new work is taken again")
