@@ -105,7 +105,7 @@ LOGS = $(BIN)/python -m pytest -q --timeout 7200 tests/jobs/test_long_logs.py
 
 .PHONY: faults
 faults: .venv/.stamp ## kill, fill, break: the fault suite, and its figures into the documents
-	@SIM_SEEDS=$${SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS) && wait $$lives
+	@SIM_SEEDS=$${SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS); failed=$$?; wait $$lives && exit $$failed
 	@LOG_LINES=$${LOG_LINES:-1000000} $(LOGS)
 	@$(BIN)/python scripts/reference.py
 

@@ -1,103 +1,21 @@
-"""Small, broken and stuck file systems, mounted for real. They need root."""
+"""A file system that never answers, mounted for real. It needs root."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import select
-import shutil
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.services import offered, require
+from tests.services import offered
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-
-def _run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True)
-
-
-def require_root() -> None:
-    offered(os.geteuid() == 0, "root, to mount file systems")
-
-
-@contextmanager
-def tmpfs(place: Path, options: str) -> Iterator[Path]:
-    """A file system in memory: `size=8m`, `nr_inodes=100`."""
-    require_root()
-    place.mkdir(parents=True, exist_ok=True)
-    _run("mount", "-t", "tmpfs", "-o", options, "none", str(place))
-    try:
-        yield place
-    finally:
-        _run("umount", "--lazy", str(place))
-
-
-@contextmanager
-def ext4(place: Path, mib: int, *options: str) -> Iterator[Path]:
-    """A file system in a file, as on a disk of so many MiB; `options` are those of mkfs."""
-    require_root()
-    require(shutil.which("mkfs.ext4"), "mkfs.ext4: apt install e2fsprogs")
-    place.mkdir(parents=True, exist_ok=True)
-    image = place.with_name(f"{place.name}.img")
-    with image.open("wb") as file:
-        file.truncate(mib << 20)
-    _run("mkfs.ext4", "-q", "-F", "-m", "0", *options, str(image))
-    mounted = subprocess.run(
-        ["mount", "-o", "loop,errors=remount-ro", str(image), str(place)],
-        check=False,
-        capture_output=True,
-    )
-    offered(mounted.returncode == 0, "a loop device to mount")
-    try:
-        yield place
-    finally:
-        _run("umount", "--lazy", str(place))
-
-
-def break_ext4(place: Path) -> None:
-    """Tell the kernel of an error in the file system: it turns read-only at once, for everyone,
-    as it does when a disk fails.
-    """
-    found = subprocess.run(
-        ["findmnt", "-n", "-o", "SOURCE", str(place)], check=True, capture_output=True, text=True
-    )
-    device = Path(found.stdout.strip()).name
-    Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("broken by a test\n")
-
-
-def fill(place: Path, *, leave: int = 0) -> Path:
-    """Use up all room but `leave` bytes, as another program does; the file that did it."""
-    ballast = place / "ballast"
-    with suppress(OSError), ballast.open("ab") as file:
-        for size in (1 << 20, 1 << 12):
-            with suppress(OSError):
-                while True:
-                    room = os.statvfs(place)
-                    if room.f_bavail * room.f_frsize <= leave + size:
-                        break
-                    file.write(b"\xff" * size)
-                    file.flush()
-    return ballast
-
-
-def fill_inodes(place: Path) -> Path:
-    """Use up all names; the directory that holds them."""
-    many = place / "many"
-    many.mkdir()
-    with suppress(OSError):
-        for number in range(1_000_000):
-            (many / str(number)).touch()
-    return many
-
-
-# ---------------------------------------------------------------- one that never answers
 
 _IN = struct.Struct("<IIQQIIII")
 _OUT = struct.Struct("<IiQ")
@@ -114,7 +32,7 @@ class StuckFs:
     """
 
     def __init__(self, place: Path) -> None:
-        require_root()
+        offered(os.geteuid() == 0, "root, to mount file systems")
         offered(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
         place.mkdir(parents=True, exist_ok=True)
         self.place = place

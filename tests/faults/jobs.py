@@ -151,12 +151,3 @@ def users(house: House) -> Iterator[Jobs]:
         yield jobs
     finally:
         jobs.close()
-
-
-def output(prefix: str, name: str = "out") -> dict[str, Any]:
-    """An output of a create body."""
-    return {
-        "name": name,
-        "access_method": "env",
-        "remote": {"obs": {"obs_url": f"obs://danlu/{prefix}"}},
-    }

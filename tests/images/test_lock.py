@@ -249,3 +249,10 @@ def test_the_lock_of_a_definition_has_its_python_and_its_runtime() -> None:
     assert made.runtime == found.runtime
     with pytest.raises(Invalid):
         lock.of(found, matrix.packaged(), "cpu", "x86_64", SMALL.wheels * 2)
+
+
+@pytest.mark.parametrize("part", ["env", "entry"])
+def test_a_part_of_another_kind_is_told(part: str) -> None:
+    data = json.loads(lock.canonical(SMALL))
+    with pytest.raises(Invalid):
+        lock.parse(json.dumps({**data, part: ["x"]}, sort_keys=True, indent=1) + "\n")

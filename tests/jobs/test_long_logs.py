@@ -1,7 +1,7 @@
 """Long logs of real programs: followed across kills of the server, flooded, and read anywhere.
 
-LOG_LINES and LOG_KILLS say how long and how often (the harness takes 1,000,000 and 20), FLOOD_S for
-how long a program prints as fast as it can.
+LOG_LINES and LOG_KILLS say how long and how often (`make faults` takes 1,000,000 lines, and
+`make faults-long` 20 kills as well), FLOOD_S for how long a program prints as fast as it can.
 """
 
 from __future__ import annotations

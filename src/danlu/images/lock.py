@@ -117,9 +117,9 @@ def parse(text: str) -> Lock:
                 "runtime": Runtime(**data["runtime"]),
             }
         )
+        check(lock)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise Invalid("image-lock", detail=f"{type(problem).__name__} {problem}") from problem
-    check(lock)
     if canonical(lock) != text:
         raise Invalid("image-lock", detail="the text is not canonical; it was edited by hand")
     return lock

@@ -28,6 +28,7 @@ anything tells nothing."""
 FIRST, LAST = 0.2, 0.85
 """Between these shares of the work the kills lie."""
 TASK = "worker-0"
+CONFLICT = 409
 FREE = ["node", "platform", "preemption"]
 
 
@@ -52,7 +53,7 @@ def drill(
     session.say("drill-begins", kills=kills, seed=seed)
     if reference is None:
         reference = _in_peace(session, body)
-    calm = curve.points(_whole_log(session, reference["id"]))
+    calm = curve.points(_whole_log(session, reference))
     dice = random.Random(seed)  # noqa: S311 - which moment is no secret
     trial = Trial(session, body, reference, calm, [dice.uniform(FIRST, LAST) for _ in range(kills)])
     report = {"seed": seed, **trial.run()}
@@ -125,22 +126,25 @@ def _in_peace(session: Session, body: dict[str, Any]) -> Any:
     return ended
 
 
-def _log(session: Session, job_id: str, offset: int) -> tuple[str, int]:
-    """The log from an offset on, and where it ends now."""
+def _log(session: Session, job_id: str, attempt: int, offset: int) -> tuple[str, int]:
+    """An attempt's log from an offset on, and where it ends now."""
     path = ("jobs", job_id, "tasks", TASK, "log")
-    try:
-        response = session.client().send("GET", path, {"offset": offset}, headers=BYTES)
-    except Answered:  # no program has begun
-        return "", offset
-    text = response.read(1 << 26).decode("utf-8", "replace")
-    return text, int(response.headers.get("x-log-next", offset))
+    query = {"offset": offset, "attempt": attempt}
+
+    def ask() -> tuple[str, int]:
+        response = session.client().send("GET", path, query, headers=BYTES)
+        text = response.read(1 << 26).decode("utf-8", "replace")
+        return text, int(response.headers.get("x-log-next", offset))
+
+    found: tuple[str, int] = persistently(session, ask)
+    return found
 
 
-def _whole_log(session: Session, job_id: str) -> str:
+def _whole_log(session: Session, job: Any) -> str:
     parts: list[str] = []
     offset = 0
     while True:
-        text, end = _log(session, job_id, offset)
+        text, end = _log(session, job["id"], job["attempt"], offset)
         if end == offset:
             return "".join(parts)
         parts.append(text)
@@ -166,8 +170,7 @@ class Trial:
         self._order = {point.position: at for at, point in enumerate(calm)}
         self._moments = sorted(moments)
         self._texts: dict[int, str] = {}
-        self._offset = 0
-        self._attempt = 0
+        self._offsets: dict[int, int] = {}
         self._begun = 0.0
         self._ran_s = 0.0
         self._kills: list[dict[str, Any]] = []
@@ -182,7 +185,8 @@ class Trial:
         except KeyboardInterrupt:
             self._session.client().post("jobs", job["id"], "stop")
             raise
-        self._read(job["id"], job["attempt"])
+        for attempt in range(1, job["attempt"] + 1):
+            self._read(job["id"], attempt)
         return self._report(job)
 
     def _look(self, job_id: str) -> Any:
@@ -195,21 +199,20 @@ class Trial:
         self._begun = self._begun or now
         due = len(self._kills) < len(self._moments)
         if due and now - self._begun >= LEAST_RUN_S:
-            done = self._progress(now)
+            done = self._progress(job["attempt"], now)
             if done >= self._moments[len(self._kills)]:
                 self._kill(job_id, job["attempt"], done)
         return job
 
     def _read(self, job_id: str, attempt: int) -> None:
-        """Keep what an attempt has printed, as long as it is the latest."""
-        if attempt != self._attempt:
-            self._attempt, self._offset = attempt, 0
-        text, self._offset = _log(self._session, job_id, self._offset)
+        """Keep what an attempt has printed since it was read last."""
+        offset = self._offsets.get(attempt, 0)
+        text, self._offsets[attempt] = _log(self._session, job_id, attempt, offset)
         self._texts[attempt] = self._texts.get(attempt, "") + text
 
-    def _progress(self, now: float) -> float:
+    def _progress(self, attempt: int, now: float) -> float:
         """The share of the work that is done: by the steps in the log, or else by time."""
-        seen = [self._order.get(p.position, -1) for p in curve.points(self._texts[self._attempt])]
+        seen = [self._order.get(p.position, -1) for p in curve.points(self._texts[attempt])]
         if self._order:
             return (max(seen, default=-1) + 1) / len(self._calm)
         return (self._ran_s + now - self._begun) / self._calm_s
@@ -217,7 +220,9 @@ class Trial:
     def _kill(self, job_id: str, attempt: int, done: float) -> None:
         try:
             self._session.client().post("jobs", job_id, "preempt", query={"grace_s": 0})
-        except Answered:
+        except Answered as refused:
+            if refused.status != CONFLICT:
+                raise
             return  # it has just ended
         self._ran_s += time.monotonic() - self._begun
         self._begun = 0.0
@@ -225,8 +230,6 @@ class Trial:
         self._session.say(
             "drill-killed", number=len(self._kills), of=len(self._moments), share=f"{done:.0%}"
         )
-        # What it had printed is read before another attempt takes its place in the log.
-        self._read(job_id, attempt)
 
     def _report(self, job: Any) -> dict[str, Any]:
         listed = [curve.points(self._texts.get(n, "")) for n in range(1, job["attempt"] + 1)]
