@@ -45,14 +45,14 @@ def test_a_line_can_send_the_next_attempt_elsewhere(house: House) -> None:
 
 
 def test_it_waits_for_the_other_node_also_after_a_restart(house: House) -> None:
-    house.nodes = [Offer("a", 4, 4 * GIB), Offer("b", 1, 4 * GIB)]
+    house.nodes = [Offer("a", 1, 4 * GIB), Offer("b", 1, 4 * GIB)]
     house.restart()
     house.by_attempt["job"] = (fails(RuleAction.AVOID_NODE, "ECC error"), Script(duration_s=1))
     house.scripts["other"] = Script(duration_s=60)
     job = house.submit(retry=ALWAYS, log_rules=RULES, priority=3)
     house.turn()
-    for _ in range(2):
-        house.submit("other", flavor="danlu.cpu.1u")
+    house.submit("other", flavor="danlu.cpu.1u")
+    house.turn()
     entry = house.board.get(job)
     assert entry is not None
     assert entry.attempt.placement[0].node == "a"
@@ -63,10 +63,10 @@ def test_it_waits_for_the_other_node_also_after_a_restart(house: House) -> None:
     house.turn(10)
     found = house.view(job).attempt
     assert found.key.number == 2
-    if found.state is State.QUEUED:
-        said = why(house.platform, house.board, job)
-        assert said is not None
-        assert said.key == "waiting-resource"
+    assert found.state is State.QUEUED, "another job holds the other node, and its own is free"
+    said = why(house.platform, house.board, job)
+    assert said is not None
+    assert said.key == "waiting-resource"
     assert until_final(house, job) is State.SUCCEEDED
     assert attempts(house, job)[-1].placement[0].node == "b"
 
