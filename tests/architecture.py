@@ -155,7 +155,7 @@ def concrete_problems(root: Path) -> Iterator[str]:
                 and isinstance(node.value, str)
                 and pattern.match(node.value)
             ):
-                yield source.problem(node, f"{node.value!r} belongs into wiring.py")
+                yield source.problem(node, f"{node.value!r} belongs into wiring")
 
 
 def purity_problems(root: Path) -> Iterator[str]:

@@ -71,7 +71,7 @@ SAMPLES: list[tuple[Rule, str, str, str]] = [
         architecture.concrete_problems,
         "src/danlu/faces/cli/serve.py",
         'ENGINE = "danlu.engines.process:build"',
-        "src/danlu/faces/cli/serve.py:1: 'danlu.engines.process:build' belongs into wiring.py",
+        "src/danlu/faces/cli/serve.py:1: 'danlu.engines.process:build' belongs into wiring",
     ),
     (
         architecture.purity_problems,

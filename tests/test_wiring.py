@@ -18,7 +18,8 @@ from danlu.settings import Settings
 from danlu.stores import restore as restoring
 from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
-from danlu.wiring import PASSWORD_FILE, first_admin, open_platform
+from danlu.wiring import open_platform, recovery
+from danlu.wiring.admin import PASSWORD_FILE, first_admin
 from tests import mounts
 
 WRITES = ("add_workspace", "add_user", "add_access_key", "set_setting")
@@ -111,7 +112,7 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_start(
     first = open_platform(loaded)
     key = first.admin.access_key
     first.close()
-    wiring.back_up(loaded, tmp_path / "b", key=True, objects=True)
+    recovery.back_up(loaded, tmp_path / "b", key=True, objects=True)
     (data / "danlu.sqlite").unlink()
     (data / "danlu.sqlite.last").unlink()
 
@@ -121,11 +122,11 @@ def test_a_restore_that_was_killed_is_finished_by_the_next_start(
     with monkeypatch.context() as patched:
         patched.setattr(restoring, "finish", killed)
         with pytest.raises(Killed):
-            wiring.restore(loaded, tmp_path / "b", force=False)
+            recovery.restore(loaded, tmp_path / "b", force=False)
     with monkeypatch.context() as patched:
         patched.setattr(restoring, "finish", lambda data: killed(data) if marked(data) else False)
         with pytest.raises(Killed):
-            wiring.restore(loaded, tmp_path / "b", force=False)
+            recovery.restore(loaded, tmp_path / "b", force=False)
     assert not (data / "danlu.sqlite").exists()
 
     running = open_platform(loaded)

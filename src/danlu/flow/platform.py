@@ -1,4 +1,4 @@
-"""What the verbs work on: the seams, filled in by `wiring.py`, and the settings they need."""
+"""What the verbs work on: the seams, filled in by `wiring`, and the settings they need."""
 
 from __future__ import annotations
 

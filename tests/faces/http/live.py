@@ -21,7 +21,8 @@ from danlu.faces.http.serve import Listener, listener
 from danlu.flow.stop import want_stop
 from danlu.model.errors import Missing, Refused
 from danlu.model.identity import AccessKey, Caller, Secret, User, Workspace
-from danlu.wiring import Running, hash_password, open_platform
+from danlu.wiring import Running, open_platform
+from danlu.wiring.admin import hash_password
 from tests.faces.http import signing
 
 PATIENCE_S = 30.0

@@ -24,7 +24,7 @@ from danlu.faces.http.paths import Paths
 from danlu.faces.http.reply import encode, json_reply, language_of
 from danlu.faces.http.route import Describe, Routes
 from danlu.model.errors import Denied, Refused
-from danlu.wiring import SystemDice
+from danlu.wiring.world import SystemDice
 
 
 def paths() -> Paths[str]:

@@ -11,7 +11,7 @@ from danlu.faces.cli.session import Session
 
 def backup(session: Session, *, dest: str, objects: bool, without_key: bool) -> int:
     """Copy the data of the local server to a new directory. It may go on running."""
-    from danlu.wiring import back_up
+    from danlu.wiring.recovery import back_up
 
     loaded = settings.load(Path(session.data)).settings
     made = back_up(loaded, Path(dest), key=not without_key, objects=objects)
@@ -32,7 +32,7 @@ def backup(session: Session, *, dest: str, objects: bool, without_key: bool) -> 
 
 def restore(session: Session, *, source: str, force: bool) -> int:
     """Put a backup in the place of the local server's data. The server has to be stopped."""
-    from danlu.wiring import restore as put_back
+    from danlu.wiring.recovery import restore as put_back
 
     done = put_back(settings.load(Path(session.data)).settings, Path(source), force=force)
     made = done.manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from danlu import settings, wiring
+from danlu import settings
 from danlu.faces.cli import checks, probe
 from danlu.faces.cli.failure import FAILED
 from danlu.faces.cli.machine import Machine
@@ -12,6 +12,7 @@ from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.checks import CHECKS
 from danlu.model.image import Rule
+from danlu.wiring import environments, host
 
 COLORS = {checks.OK: "green", checks.WARN: "yellow", checks.FAIL: "red"}
 
@@ -19,8 +20,8 @@ COLORS = {checks.OK: "green", checks.WARN: "yellow", checks.FAIL: "red"}
 def doctor(session: Session) -> int:
     """Run every check; the exit status is 1 if one fails."""
     loaded = settings.load(Path(session.data)).settings
-    python = wiring.default_environment(loaded) / "bin" / "python"
-    inventory = wiring.gpu_inventory()
+    python = environments.default_environment(loaded) / "bin" / "python"
+    inventory = host.gpu_inventory()
     torch = probe.ask(python)
     models = tuple(gpu.model for gpu in inventory.gpus)
     examined = checks.Examined(
@@ -35,8 +36,8 @@ def doctor(session: Session) -> int:
             len(inventory.unreachable),
             inventory.reason("zh" if session.language == "zh" else "en"),
         ),
-        checks.Groups(*wiring.control_groups()),
-        checks.Isolation(*wiring.isolation()),
+        checks.Groups(*host.control_groups()),
+        checks.Isolation(*host.isolation()),
         unfit(torch, models, session.language),
     )
     found = list(checks.every(examined))
@@ -64,7 +65,7 @@ def unfit(torch: probe.Torch, models: tuple[str, ...], language: str) -> checks.
     """What the matrix has against these GPUs with that torch; the driver has a check of its own."""
     if not torch.cuda:
         return None
-    found = wiring.against_torch(torch.version, models)
+    found = host.against_torch(torch.version, models)
     if found is None or found.rule is Rule.DRIVER:
         return None
     fix = found.fix_text("zh" if language == "zh" else "en")

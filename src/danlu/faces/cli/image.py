@@ -32,7 +32,7 @@ def explain(
     **others: Any,
 ) -> int:
     """Say which build of PyTorch does, or why none does."""
-    from danlu import wiring
+    from danlu.wiring import host
 
     machine = Machine()
     cards, own_driver, remark = _gpus(machine, gpus, session.language)
@@ -50,7 +50,7 @@ def explain(
         arch=wheel_architecture(arch) if arch else machine.architecture,
         channels=(PYPI,) if channel in (None, PYPI) else CHANNELS,
     )
-    answer = wiring.image_for(wanted)
+    answer = host.image_for(wanted)
     if session.json:
         session.put_json(record(answer, _language(session)))
     elif session.quiet:
@@ -104,9 +104,9 @@ def _gpus(
     if given:
         cards = () if given == (NONE,) else given
         return cards, machine.driver() or "", ""
-    from danlu import wiring
+    from danlu.wiring import host
 
-    found = wiring.gpu_inventory()
+    found = host.gpu_inventory()
     models = tuple(dict.fromkeys(gpu.model for gpu in found.gpus))
     remark = found.reason("zh" if language == "zh" else "en")
     return models, found.driver or machine.driver() or "", remark

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from danlu import wiring
 from danlu.faces.cli import view
 from danlu.faces.cli.session import Session
+from danlu.wiring import host
 
 
 def matrix(session: Session, *, action: str, index_url: str | None) -> int:
@@ -13,7 +13,7 @@ def matrix(session: Session, *, action: str, index_url: str | None) -> int:
 
 
 def _show(session: Session) -> int:
-    found = wiring.image_matrix()
+    found = host.image_matrix()
     rows = [
         {
             "torch": one.torch,
@@ -39,7 +39,7 @@ def _show(session: Session) -> int:
 
 
 def _refresh(session: Session, index: str) -> int:
-    found = wiring.refreshed_matrix(index)
+    found = host.refreshed_matrix(index)
     if session.json:
         session.put_json(
             {

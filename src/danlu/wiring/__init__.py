@@ -1,0 +1,172 @@
+"""The composition root: the one place that names concrete engines and stores."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import danlu
+from danlu import registry
+from danlu.flow.board import Board
+from danlu.flow.catalog import Catalog
+from danlu.flow.loop import Loop
+from danlu.flow.platform import Limits, Platform
+from danlu.model.identity import AccessKey, Workspace
+from danlu.node.reach import closed_to_all
+from danlu.ports.engine import Closes, Engine
+from danlu.settings import Settings, check_environment
+from danlu.wiring import environments
+from danlu.wiring.admin import first_admin
+from danlu.wiring.host import against_torch
+from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
+
+if TYPE_CHECKING:
+    from danlu.ports.objects import ObjectStore
+
+VERSION = "version"
+DATABASE = "danlu.sqlite"
+KEY_FILE = "secret.key"
+OBJECTS = "objects"
+ENGINE = "engine"
+RESTORE_MARKER = "restore.json"
+RESTORED_AT = "restored-at"
+READY_FILE = "server.json"
+OPEN = "demo"
+"""The one place in the data directory that jobs may be given; everything else is the server's."""
+
+
+@dataclass(slots=True)
+class Running:
+    """An opened platform: what faces work on, until `close`."""
+
+    settings: Settings
+    platform: Platform
+    board: Board
+    loop: Loop
+    admin: AccessKey
+    workspace: Workspace
+    started_at: int
+    lock: DataLock
+    ending: Ending
+
+    def start(self) -> None:
+        """Begin to carry jobs through their lives."""
+        self.loop.start()
+
+    def close(self) -> None:
+        """Stop deciding and let go of everything. Tasks go on: the next server adopts them."""
+        self.loop.close()
+        engine = self.platform.engine
+        if isinstance(engine, Closes):
+            engine.close()
+        self.platform.records.close()
+        self.lock.release()
+
+
+def open_platform(settings: Settings, api: str = "") -> Running:
+    """Open the records, objects and engine of `settings` and join them. `api` is this server's own
+    address, for jobs that want to call it.
+
+    Raises Refused when another server has the data directory or its database is newer than this
+    program, Invalid where the environment for jobs is not there. Nothing runs until
+    `Running.start`.
+    """
+    check_environment(settings)
+    with contextlib.ExitStack() as opened:
+        lock = locked(settings.data)
+        opened.callback(lock.release)
+        if (settings.data / RESTORE_MARKER).exists():
+            from danlu.stores import restore
+
+            restore.finish(settings.data)
+        running = _opened(settings, api, lock, opened)
+        # What was opened now closes with the platform.
+        opened.pop_all()
+    return running
+
+
+def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.ExitStack) -> Running:
+    from danlu.stores.folder import FolderStore
+    from danlu.stores.shelf import FolderShelf
+    from danlu.stores.sql import open_records
+
+    data = settings.data
+    clock, dice, ending = SystemClock(), SystemDice(), Ending()
+    reserve = settings.reserve_mib << 20
+    where = settings.database or str(data / DATABASE)
+    records = open_records(
+        where, data / KEY_FILE, clock, ending, reserve, anywhere=settings.allow_network_disk
+    )
+    opened.callback(records.close)
+    if records.setting(VERSION) != danlu.__version__:
+        # An older program that finds a newer schema can then say whose it is.
+        records.set_setting(VERSION, danlu.__version__).result()
+    limits = Limits(
+        queued_jobs=settings.max_queued,
+        local_paths=settings.allow_local_paths,
+        log_bytes=settings.log_limit_mib << 20,
+        platform_retries=settings.platform_retries,
+        hang_after_s=settings.hang_after_s,
+        require_isolation=settings.isolation == "required",
+    )
+    objects = FolderStore(str(data / OBJECTS))
+    objects.create_bucket(limits.bucket)
+    # What uploads left that a crash cut off. Before there are other processes of ours.
+    objects.sweep()
+    workspace, admin = first_admin(records, settings)
+    engine: Engine = registry.engine_builder(settings.engine)(settings, objects)
+    catalog = Catalog(
+        capacity=engine.capacity,
+        environments=lambda: environments.environments(settings),
+        configured=settings.flavors,
+        default=settings.default_flavor,
+    )
+    platform = Platform(
+        records,
+        objects,
+        engine,
+        catalog,
+        clock,
+        dice,
+        limits,
+        folder=FolderShelf,
+        api=api,
+        restored_at=int(records.setting(RESTORED_AT) or 0),
+        against_torch=against_torch,
+        closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),
+    )
+    board = Board(records)
+    loop = Loop(platform, board)
+    return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
+
+
+def _own(settings: Settings) -> list[str]:
+    """Where the server keeps what is its own."""
+    return [str(settings.data), *filter(None, [settings.ready_file])]
+
+
+def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - agents open their own
+    """Tasks as processes of this machine."""
+    from danlu.engines.process import ProcessEngine
+    from danlu.ports.task_directory import Isolation, Storing
+
+    return ProcessEngine(
+        settings.data / ENGINE,
+        lambda plan: environments.environment_of(settings, plan.engine),
+        {"kind": "folder", "root": str(settings.data / OBJECTS)},
+        storing=Storing(patience_s=settings.store_patience_s),
+        isolation=Isolation(
+            settings.isolation != "off",
+            (str(settings.data),),
+            settings.readable_paths,
+            settings.writable_paths,
+        ),
+    )
+
+
+def memory_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - one form
+    """Tasks that only exist in the server: for trying the API without running anything."""
+    from danlu.engines.memory import MemoryEngine
+
+    return MemoryEngine(SystemClock())

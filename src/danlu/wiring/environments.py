@@ -1,0 +1,58 @@
+"""The environments of this machine in which jobs can run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from danlu.flow.catalog import Environment
+from danlu.model.errors import EngineError
+from danlu.model.job import EngineChoice
+from danlu.settings import Settings
+
+
+def environments(settings: Settings) -> Sequence[Environment]:
+    """Every environment in which jobs can run; the default one first."""
+    found = [_environment("default", default_environment(settings))]
+    root = settings.data / "environments"
+    found.extend(
+        _environment(path.name, path)
+        for path in (sorted(root.iterdir()) if root.is_dir() else ())
+        if path.name != "default" and (path / "bin" / "python").exists()
+    )
+    return found
+
+
+def default_environment(settings: Settings) -> Path:
+    """Where jobs run that name no environment."""
+    if settings.default_environment:
+        return Path(settings.default_environment)
+    own = settings.data / "environments" / "default"
+    return own if (own / "bin" / "python").exists() else Path(sys.prefix)
+
+
+def environment_of(settings: Settings, choice: EngineChoice) -> Path:
+    """The directory of the environment that a job chose; EngineError if it has gone."""
+    name = choice.engine_id or choice.engine_name or "default"
+    found = {item.id: Path(item.directory) for item in environments(settings)}
+    directory = found.get(name, settings.data / "environments" / name)
+    python = directory / "bin" / "python"
+    if not python.exists():
+        raise EngineError("environment-missing", path=directory, looked=python)
+    return directory
+
+
+def _environment(name: str, path: Path) -> Environment:
+    """Read versions from the files that installers leave; nothing of the environment is run."""
+    python = ""
+    try:
+        for line in (path / "pyvenv.cfg").read_text("utf-8", "replace").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() in ("version", "version_info"):
+                python = value.strip()
+    except OSError:
+        pass
+    packages = [item.name for item in path.glob("lib/python3*/site-packages/torch-*.dist-info")]
+    torch = packages[0].removeprefix("torch-").removesuffix(".dist-info") if packages else ""
+    return Environment(name, str(path), python, torch)

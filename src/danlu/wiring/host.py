@@ -1,0 +1,70 @@
+"""What the command line asks of this machine and of the matrix in the package."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from danlu.images.matrix import Matrix
+    from danlu.images.refresh import Refreshed
+    from danlu.model.image import Answer, Ask, Rejection
+    from danlu.node.gpu import Inventory
+
+
+def gpu_inventory() -> Inventory:
+    """The GPUs that tasks of this machine would get, or why there are none."""
+    from danlu.node.gpu import probe
+
+    return probe()
+
+
+def image_for(wanted: Ask) -> Answer:
+    """The build of PyTorch that runs where `wanted` says, by the matrix in the package."""
+    from danlu.images import matrix, resolve
+
+    return resolve.ask(matrix.packaged(), wanted)
+
+
+def against_torch(torch: str, gpus: tuple[str, ...]) -> Rejection | None:
+    """Why a torch that is installed cannot run on these GPUs of this machine, if it cannot."""
+    from danlu.images import installed, matrix
+    from danlu.node.gpu import loaded_driver
+
+    arch = os.uname().machine
+    return installed.against(matrix.packaged(), torch, gpus, loaded_driver(), arch)
+
+
+def image_matrix() -> Matrix:
+    """The compatibility matrix of the package."""
+    from danlu.images import matrix
+
+    return matrix.packaged()
+
+
+def refreshed_matrix(index: str) -> Refreshed:
+    """What an index has that the matrix does not know; empty = PyPI."""
+    from danlu.images import matrix, refresh
+
+    return refresh.refresh(matrix.packaged(), index or refresh.PYPI_INDEX)
+
+
+def control_groups() -> tuple[int, int, tuple[str, ...]]:
+    """The version of control groups that is mounted, the one that tasks started from here would
+    use (0 = none), and what it can hold them to.
+    """
+    from danlu.node.cgroup_mounts import find
+
+    found = find()
+    return found.present, found.version, tuple(found.controllers)
+
+
+def isolation() -> tuple[str, str, int]:
+    """Who may make namespaces here (or nobody, and why), and the version of Landlock."""
+    try:
+        from danlu.node import landlock, namespaces
+
+        offer = namespaces.offered()
+        return offer.kind, offer.problem, landlock.abi()
+    except (ImportError, AttributeError, OSError) as error:  # not Linux
+        return "", str(error), 0
