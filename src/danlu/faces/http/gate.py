@@ -22,6 +22,10 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 KNOWN_FOR_S = 5.0
 KNOWN_MOST = 1000
 TOKEN_CHARS = 512
+SAME_SECOND_S = 1.5
+"""A signature's date names a second: what a client signs twice within it is the same to the byte,
+and may take half a second longer on its way.
+"""
 
 
 class Access(StrEnum):
@@ -58,6 +62,7 @@ class Gate:
         self._names = frozenset(name.lower() for name in (*LOOPBACK_NAMES, *host_names))
         self._keys: dict[str, tuple[float, AccessKey]] = {}
         self._workspaces: dict[str, Workspace] = {}
+        self._fresh = Fresh()
 
     def check_host(self, headers: Headers, scope: Scope) -> None:
         """Refuse names that are not ours: a page of someone else's name that points here could
@@ -112,9 +117,16 @@ class Gate:
         call.signed = frozenset(authorization.signed_headers)
         if rule.writes:
             expires_at = signed_at + (signature.WINDOW_S + 1) * 1000
-            if not self._records.first_use(authorization.signature, now, expires_at):
-                raise Denied("signature-replayed")
+            self._once(authorization.signature, now, expires_at)
         return self._caller(key.user)
+
+    def _once(self, signed: str, now: int, expires_at: int) -> None:
+        """Refuse a write that was received before, unless its client can have signed it anew."""
+        monotonic = self._clock.monotonic()
+        if self._records.first_use(signed, now, expires_at):
+            self._fresh.add(signed, monotonic)
+        elif not self._fresh.holds(signed, monotonic):
+            raise Denied("signature-replayed")
 
     def _by_token(self, token: str) -> Caller:
         user = None
@@ -148,6 +160,30 @@ class Gate:
             self._keys.clear()
         self._keys[access_key] = (now, found)
         return found
+
+
+class Fresh:
+    """The signatures that were first seen within the last `SAME_SECOND_S`."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}  # the oldest first
+
+    def add(self, signed: str, now: float) -> None:
+        """Remember one, first seen at `now`; forget those whose time is over."""
+        self._forget(now)
+        self._seen[signed] = now
+
+    def holds(self, signed: str, now: float) -> bool:
+        """Whether it is one of them."""
+        self._forget(now)
+        return signed in self._seen
+
+    def _forget(self, now: float) -> None:
+        while self._seen:
+            oldest = next(iter(self._seen))
+            if now - self._seen[oldest] <= SAME_SECOND_S:
+                return
+            del self._seen[oldest]
 
 
 @functools.lru_cache(maxsize=256)
