@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,8 +13,9 @@ from danlu.engines.memory_script import Script
 from danlu.flow.catalog import Environment
 from danlu.flow.explain import preview, why
 from danlu.flow.platform import Limits
+from danlu.flow.submit import submit
 from danlu.images import installed, matrix
-from danlu.model.errors import Invalid, PlatformError, Refused
+from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
 from danlu.model.flavor import Flavor
 from danlu.model.image import Rejection
 from danlu.model.job import EngineChoice, Input, JobSpec, Output
@@ -21,7 +23,7 @@ from danlu.model.resources import GIB, Gpu, Shape
 from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Powers
-from danlu.ports.records import JobQuery
+from danlu.ports.records import JobQuery, Records, Submission, Submitted
 from tests.flow.house import NODE, House
 
 
@@ -112,6 +114,64 @@ def test_two_live_jobs_may_not_share_an_output(house: House, other: str) -> None
     for _ in range(4):
         house.turn(10)
     house.submit("b", outputs=(Output("o", ObjectUrl("danlu", other)),))
+
+
+class Slow:
+    """Records to which submits are still on their way."""
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+        self.waiting: list[tuple[Submission, Future[Submitted]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._records, name)
+
+    def submit(self, submission: Submission) -> Future[Submitted]:
+        future: Future[Submitted] = Future()
+        self.waiting.append((submission, future))
+        return future
+
+    def go_on(self) -> None:
+        """Let the first arrive."""
+        submission, future = self.waiting.pop(0)
+        future.set_result(self._records.submit(submission).result())
+
+
+def test_two_submits_at_once_do_not_both_get_an_output(house: House) -> None:
+    slow = Slow(house.records)
+    house.platform = replace(house.platform, records=cast("Records", slow))
+    spec = JobSpec("j", "danlu.cpu.1u", Shape(1, 1), command="true")
+    spec = replace(spec, outputs=(Output("o", ObjectUrl("danlu", "out/")),))
+
+    def send(token: str = "") -> Future[Submitted]:
+        return submit(
+            house.platform, house.board, house.caller, spec, client_token=token, wake=lambda: None
+        )
+
+    first = send("t")
+    with pytest.raises(Refused, match=slow.waiting[0][0].job.id):
+        send()
+    again = send("t")  # the same submit is for the records to tell
+    slow.go_on()
+    slow.go_on()
+    assert first.result().created
+    assert not again.result().created
+    assert again.result().job == first.result().job
+    with pytest.raises(Refused, match=first.result().job.id):
+        send()
+
+
+def test_an_output_of_a_job_that_was_not_recorded_is_free(house: House) -> None:
+    slow = Slow(house.records)
+    house.platform = replace(house.platform, records=cast("Records", slow))
+    spec = JobSpec("j", "danlu.cpu.1u", Shape(1, 1), command="true")
+    spec = replace(spec, outputs=(Output("o", ObjectUrl("danlu", "out/")),))
+    submit(house.platform, house.board, house.caller, spec, wake=lambda: None)
+    slow.waiting.pop()[1].set_exception(Unavailable("records-closed"))
+
+    again = submit(house.platform, house.board, house.caller, spec, wake=lambda: None)
+    slow.go_on()
+    assert again.result().created
 
 
 def test_a_full_queue_asks_to_wait(house: House) -> None:

@@ -23,6 +23,19 @@ def test_parts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "path"),
+    [
+        ("file:///a//b/.", "/a/b"),
+        ("file:////a/./b//", "/a/b/"),
+        ("file:///.", "/"),
+        ("file:///a/..b", "/a/..b"),
+    ],
+)
+def test_a_local_place_has_one_spelling(written: str, path: str) -> None:
+    assert parse(written, "f") == LocalUrl(path)
+
+
+@pytest.mark.parametrize(
     "bad",
     [
         "",

@@ -101,6 +101,8 @@ class Board:
         self._by_state: dict[State, dict[str, Entry]] = {state: {} for state in LIVE}
         self._to_stop: set[str] = set()
         self._outputs = Prefixes()
+        self._claims: dict[str, Job] = {}
+        """Jobs that have their outputs and are on their way to the records."""
         self._queue: list[tuple[tuple[int, int, int], Waiting]] = []
         self._resting: dict[str, float | None] = {}
         """Queued attempts that are not due: until when, by the monotonic clock (None = not read
@@ -142,7 +144,29 @@ class Board:
         with self._lock:
             if view.job.id in self._entries or view.attempt.state in FINAL:
                 return
+            self._claims.pop(view.job.id, None)
             self._begin(Entry(view.job, view.attempt, view.tasks, avoid=self._avoided(view)))
+
+    def claim(self, job: Job) -> tuple[int, str] | None:
+        """Give a new job its outputs before it is recorded, all or none: which output another job
+        has, and that job. A second sending of the same submit is no other job.
+        """
+        with self._lock:
+            for index, output in enumerate(job.spec.outputs):
+                owner = self._outputs.owner(str(output.url))
+                if owner is not None and not _same_sending(self._claims.get(owner), job):
+                    return index, owner
+            self._claims[job.id] = job
+            for output in job.spec.outputs:
+                self._outputs.add(str(output.url), job.id)
+        return None
+
+    def disclaim(self, job: Job) -> None:
+        """Take back what `claim` gave to a job that was not recorded after all."""
+        with self._lock:
+            if self._claims.pop(job.id, None) is not None:
+                for output in job.spec.outputs:
+                    self._outputs.remove(str(output.url), job.id)
 
     def describe(self, job_id: str, description: str) -> None:
         """Show a description that is on record."""
@@ -189,9 +213,10 @@ class Board:
             return [self._entries[job_id] for job_id in self._to_stop]
 
     def writer(self, url: Url) -> str | None:
-        """The live job that writes to `url`, above it or below it."""
+        """The live job on record that writes to `url`, above it or below it."""
         with self._lock:
-            return self._outputs.owner(str(url))
+            owner = self._outputs.owner(str(url))
+            return None if owner in self._claims else owner
 
     def queue(self) -> list[Waiting]:
         """The queue in order."""
@@ -404,6 +429,13 @@ class Board:
                 del self._queue[at]
                 return
             at += 1
+
+
+def _same_sending(one: Job | None, other: Job) -> bool:
+    """Whether two jobs that are being recorded come from one submit, which the records will see."""
+    if one is None or not other.client_token:
+        return False
+    return (one.workspace, one.client_token) == (other.workspace, other.client_token)
 
 
 def nodes_to_avoid(attempts: Iterable[Attempt]) -> frozenset[str]:

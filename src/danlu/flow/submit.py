@@ -21,6 +21,7 @@ from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
 
 FLAVOR_FIELD = "spec.resource.flavor_id"
+OUTPUT_FIELD = "algorithm.outputs[{}].remote.obs.obs_url"
 
 
 def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
@@ -43,9 +44,10 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
     for index, channel in enumerate(spec.inputs):
         _input(places, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
     for index, output in enumerate(spec.outputs):
-        field = f"algorithm.outputs[{index}].remote.obs.obs_url"
-        places.allow(output.url, field)
-        _unshared(board, output.url, field)
+        places.allow(output.url, OUTPUT_FIELD.format(index))
+        writer = board.writer(output.url)
+        if writer is not None:
+            raise _shared(index, output.url, writer)
     if spec.log_url is not None:
         places.allow(spec.log_url, "spec.log_export_path.obs_url")
     return spec
@@ -67,31 +69,36 @@ def submit(
     if client_token:
         rules.printable("client_token", client_token)
         rules.at_most("client_token", client_token, 128, "characters", "use a UUID")
+    now = platform.clock.now()
     try:
         spec = _admitted(platform, board, spec)
+        job = Job(
+            id=platform.dice.job_id(),
+            workspace=caller.workspace.id,
+            spec=spec,
+            created_at=now,
+            user=caller.user.name,
+            client_token=client_token,
+        )
+        _claim(board, job)
     except PlatformError:
         # What would be refused now may be the second sending of what was accepted: its own job
         # writes to the output that it asks for.
-        job = (
+        known = (
             platform.records.submitted(caller.workspace.id, client_token) if client_token else None
         )
-        if job is None:
+        if known is None:
             raise
         earlier: Future[Submitted] = Future()
-        earlier.set_result(Submitted(job, created=False))
+        earlier.set_result(Submitted(known, created=False))
         return earlier
-    now = platform.clock.now()
-    job = Job(
-        id=platform.dice.job_id(),
-        workspace=caller.workspace.id,
-        spec=spec,
-        created_at=now,
-        user=caller.user.name,
-        client_token=client_token,
-    )
     attempt = Attempt(AttemptKey(job.id, 1, platform.dice.token()), State.QUEUED, now)
     event = JobEvent(now, "job-submitted", {"user": job.user})
-    future = platform.records.submit(Submission(job, attempt, (event,)))
+    try:
+        future = platform.records.submit(Submission(job, attempt, (event,)))
+    except BaseException:
+        board.disclaim(job)
+        raise
 
     def recorded(done: Future[Submitted]) -> None:
         crash_point("submit.after-commit")
@@ -99,6 +106,8 @@ def submit(
             board.add(JobView(done.result().job, attempt))
             if board.due:
                 wake()
+        else:
+            board.disclaim(job)
 
     future.add_done_callback(recorded)
     return future
@@ -189,7 +198,14 @@ def _input(places: _Places, url: Url, field: str) -> None:
         raise Invalid("object-missing", field=field, value=url)
 
 
-def _unshared(board: Board, url: Url, field: str) -> None:
-    writer = board.writer(url)
-    if writer is not None:
-        raise Refused("output-shared", field=field, value=url, job=writer)
+def _claim(board: Board, job: Job) -> None:
+    """Two submits may have been checked at once: only one of them gets an output."""
+    taken = board.claim(job)
+    if taken is not None:
+        index, writer = taken
+        raise _shared(index, job.spec.outputs[index].url, writer)
+
+
+def _shared(index: int, url: Url, writer: str) -> Refused:
+    field = OUTPUT_FIELD.format(index)
+    return Refused("output-shared", field=field, value=url, job=writer)

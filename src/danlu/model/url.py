@@ -93,7 +93,10 @@ def _local(value: str, field: str) -> LocalUrl:
     parts = path.split("/")
     if not path.startswith("/") or "\0" in path or ".." in parts or not _is_utf8(value):
         raise Invalid("obs-url", field=field, value=value)
-    return LocalUrl(path)
+    # One spelling a place: `/a//b/.` and `/a/b` must not look like two.
+    plain = "/".join(part for part in parts if part not in ("", "."))
+    ending = "/" if plain and path.endswith("/") else ""
+    return LocalUrl(f"/{plain}{ending}")
 
 
 def _is_utf8(value: str) -> bool:
