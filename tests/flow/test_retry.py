@@ -163,7 +163,12 @@ def test_a_job_that_rests_holds_nobody_up(house: House) -> None:
     assert house.board.held() == {}
     scripted(house, Script(duration_s=60), name="second")
     second = house.submit("second", flavor="danlu.cpu.8u")
-    assert why(house.platform, house.board, second) is not None
+    behind = why(house.platform, house.board, second)
+    assert behind is not None
+    assert behind.position == 1, "who rests is in nobody's way"
+    resting = why(house.platform, house.board, first)
+    assert resting is not None
+    assert (resting.key, resting.position) == ("waiting-retry", 1)
     house.turn()
     house.turn()
     assert house.state(second) is State.RUNNING

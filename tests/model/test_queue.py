@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from danlu.model.attempt import Placement
-from danlu.model.queue import Waiting, fit, free, grant, take, why
+from danlu.model.queue import Line, Waiting, fit, free, grant, take, why
 from danlu.model.resources import GIB, Gpu, Offer, Shape
 
 NODE = Offer("a", 8, 64 * GIB, tuple(Gpu(f"gpu-{i}", i, "V100", 32 * GIB) for i in range(4)))
@@ -145,9 +145,13 @@ def _held(running: Sequence[Shape]) -> list[Placement]:
     return held
 
 
+def line(*queue: Waiting) -> Line:
+    """Where the last one of a queue stands."""
+    return Line(queue[-1], queue[0], len(queue))
+
+
 def test_the_reason_names_what_is_short_and_who_holds_it() -> None:
-    found = why("j1", [waiting("j1", cpus=4)], [NODE], {"r1": [place(6)]})
-    assert found is not None
+    found = why(line(waiting("j1", cpus=4)), [NODE], {"r1": [place(6)]})
     assert found.key == "waiting-resource"
     assert found.position == 1
     assert found.params == {"needs": "4 CPU", "free": "2 CPU", "holders": "r1"}
@@ -155,22 +159,19 @@ def test_the_reason_names_what_is_short_and_who_holds_it() -> None:
 
 def test_a_job_that_fits_but_may_not_start_says_whom_it_would_delay() -> None:
     queue = [waiting("j1", cpus=4), waiting("j2", cpus=1)]
-    found = why("j2", queue, [NODE], {"r1": [place(6)]})
-    assert found is not None
+    found = why(line(*queue), [NODE], {"r1": [place(6)]})
     assert (found.key, found.position) == ("holding", 2)
     assert found.params["head"] == "j1"
 
 
 def test_a_job_that_no_node_could_hold_says_so_at_once() -> None:
     """(case 40)"""
-    found = why("j1", [waiting("j0"), waiting("j1", cpus=4)], [], {})
-    assert found is not None
+    found = why(line(waiting("j0"), waiting("j1", cpus=4)), [], {})
     assert found.key == "waiting-no-node"
 
 
 def test_a_gang_says_how_many_of_its_tasks_fit() -> None:
-    found = why("j1", [waiting("j1", cpus=4, nodes=2)], [NODE], {"r1": [place(3)]})
-    assert found is not None
+    found = why(line(waiting("j1", cpus=4, nodes=2)), [NODE], {"r1": [place(3)]})
     assert (found.key, found.params["fit"]) == ("waiting-nodes", 1)
 
 

@@ -17,13 +17,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from danlu.model.attempt import FINAL, HOLDING, LIVE, Attempt, AttemptKey, Placement, State, after
+from danlu.model.attempt import (
+    FINAL,
+    HOLDING,
+    LIVE,
+    Attempt,
+    AttemptKey,
+    Event,
+    Placement,
+    State,
+    after,
+)
 from danlu.model.errors import Missing
-from danlu.model.event import JobEvent
+from danlu.model.event import JobEvent, Level
 from danlu.model.job import Intent, Job, JobView, Task
 from danlu.model.log_rules import RuleAction
 from danlu.model.prefixes import Prefixes
-from danlu.model.queue import BACKFILL_DEPTH, Waiting
+from danlu.model.queue import BACKFILL_DEPTH, Line, Waiting
+from danlu.model.reason import Reason
 from danlu.model.retry import MOST_DELAY_S
 from danlu.model.url import Url
 from danlu.ports.engine import Ref
@@ -229,16 +240,20 @@ class Board:
             due = (one for _, one in self._queue if one.job_id not in self._resting)
             return list(itertools.islice(due, depth))
 
-    def due_and(self, job_id: str) -> list[Waiting]:
-        """Those of the queue that are due, in order, and this one whether it is due or not."""
+    def line(self, job_id: str) -> Line | None:
+        """Where a job stands among those of the queue that are due, due itself or not; None where
+        it is not in the queue. The queue is not gone through.
+        """
         with self._lock:
-            if not self._resting:
-                return [waiting for _, waiting in self._queue]
-            return [
-                one
-                for _, one in self._queue
-                if one.job_id == job_id or one.job_id not in self._resting
-            ]
+            entry = self._entries.get(job_id)
+            at = None if entry is None else self._at(entry)
+            if entry is None or at is None:
+                return None
+            me = self._queue[at][1]
+            resting = (self._entries[one].waiting.order for one in self._resting)
+            before = at - sum(order < me.order for order in resting)
+            head = self.head(1) if before else []
+            return Line(me, head[0] if head else me, before + 1)
 
     def ripen(self, now: int, monotonic: float) -> None:
         """Take notice of attempts whose wait is over. Once begun, a wait follows the clock that
@@ -290,6 +305,20 @@ class Board:
                 avoid = entry.avoid | nodes_to_avoid([entry.attempt])
                 self._begin(Entry(entry.job, move.again.attempt, (), avoid=avoid))
             return future
+
+    def stop(self, entry: Entry, reason: Reason, at: int) -> Future[State | None] | None:
+        """Queue the move that ends an attempt for `reason`, with its event. What has no program yet
+        is cancelled at once; otherwise the intent is on record before anything is done, and the
+        verbs that stop and finish carry it out, in this server or the next.
+        """
+        told: dict[str, str | int] = {**reason.told()}
+        if entry.attempt.state in (State.QUEUED, State.PLACED):
+            key = "job-cancelled"
+        else:
+            key = "job-stopping"
+            told.setdefault("grace_s", entry.job.spec.grace_s)
+        event = JobEvent(at, key, told, Level.WARNING)
+        return self.send(Move(entry.key, Event.STOP, at, events=(event,), reason=reason))
 
     def end(self, move: Move) -> None:
         """Put a move aside that ends an attempt: `retry` says whether another one follows."""
@@ -422,13 +451,19 @@ class Board:
             self.due = True
 
     def _dequeue(self, entry: Entry) -> None:
+        at = self._at(entry)
+        if at is not None:
+            del self._queue[at]
+
+    def _at(self, entry: Entry) -> int | None:
+        """Where an entry is in the queue."""
         order = entry.waiting.order
         at = bisect.bisect_left(self._queue, order, key=lambda queued: queued[0])
         while at < len(self._queue) and self._queue[at][0] == order:
             if self._queue[at][1].job_id == entry.job.id:
-                del self._queue[at]
-                return
+                return at
             at += 1
+        return None
 
 
 def _same_sending(one: Job | None, other: Job) -> bool:

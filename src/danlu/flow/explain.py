@@ -26,9 +26,10 @@ def why(platform: Platform, board: Board, job_id: str) -> queue.Why | None:
     # Before the queue is looked at: a job that is placed in between waits no more, least of all for
     # itself.
     held = board.held()
-    found = queue.why(job_id, board.due_and(job_id), platform.engine.capacity(), held)
-    if found is None:
+    line = board.line(job_id)
+    if line is None:
         return None
+    found = queue.why(line, platform.engine.capacity(), held)
     trouble = platform.records.trouble()
     if trouble is not None:
         key = "waiting-disk" if trouble.http == 507 else "waiting-read-only"

@@ -1,7 +1,6 @@
 """hang: end attempts of which a task hangs, where their job wants that.
 
-The intent is on record before anything is done: *stopping*, with the reason. The verbs that stop
-and finish carry it out; whether another attempt follows is the retry policy's business.
+Whether another attempt follows is the retry policy's business.
 """
 
 from __future__ import annotations
@@ -10,12 +9,10 @@ from collections.abc import Mapping
 
 from danlu.flow.board import Board, Entry
 from danlu.flow.platform import Platform
-from danlu.model.attempt import Event, State
-from danlu.model.event import JobEvent, Level
+from danlu.model.attempt import State
 from danlu.model.hang import HangAction
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.engine import TASK_HANGS, Ref, Seen
-from danlu.ports.records import Move
 
 
 def hang(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
@@ -31,10 +28,6 @@ def hang(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
 
 
 def _end(platform: Platform, board: Board, entry: Entry, ref: Ref, look: Seen) -> None:
-    now = platform.clock.now()
     said = [dict(note.params) for note in look.notes if note.key == TASK_HANGS]
     params = {"task": f"worker-{ref.task}", **(said[-1] if said else {})}
-    reason = Reason(ReasonCode.HUNG, params)
-    told = {**reason.told(), "grace_s": entry.job.spec.grace_s}
-    event = JobEvent(now, "job-stopping", told, Level.WARNING)
-    board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
+    board.stop(entry, Reason(ReasonCode.HUNG, params), platform.clock.now())

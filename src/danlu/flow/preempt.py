@@ -1,8 +1,4 @@
-"""preempt: take a running job's place away; it begins again by its retry policy.
-
-The intent is on record before anything is done: *stopping*, with the reason. The verbs that stop
-and finish carry it out, in this server or the next.
-"""
+"""preempt: take a running job's place away; it begins again by its retry policy."""
 
 from __future__ import annotations
 
@@ -11,12 +7,10 @@ from concurrent.futures import Future
 
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
-from danlu.model.attempt import Event, State
+from danlu.model.attempt import State
 from danlu.model.errors import Refused
-from danlu.model.event import JobEvent, Level
 from danlu.model.identity import Caller
 from danlu.model.reason import Reason, ReasonCode
-from danlu.ports.records import Move
 
 
 def preempt(
@@ -35,10 +29,8 @@ def preempt(
     entry = board.get(job_id)
     if entry is None or entry.attempt.state is not State.RUNNING:
         raise Refused("job-not-running", job=job_id, state=view.attempt.state)
-    now = platform.clock.now()
     reason = Reason(ReasonCode.PREEMPTED, {"user": caller.user.name, "grace_s": grace_s})
-    event = JobEvent(now, "job-stopping", reason.told(), Level.WARNING)
-    future = board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
+    future = board.stop(entry, reason, platform.clock.now())
     if future is None:
         raise Refused("job-not-running", job=job_id, state=entry.attempt.state)
     future.add_done_callback(lambda _: wake())

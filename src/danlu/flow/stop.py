@@ -7,14 +7,13 @@ from concurrent.futures import Future
 
 from danlu.flow.board import Board, Entry
 from danlu.flow.platform import Platform
-from danlu.model.attempt import FINAL, Event, State
+from danlu.model.attempt import FINAL, State
 from danlu.model.errors import Refused
-from danlu.model.event import JobEvent, Level
+from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
 from danlu.model.reason import Reason, ReasonCode
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Phase, Ref, Seen, StopReason
-from danlu.ports.records import Move
 
 STOPPABLE = (State.QUEUED, State.PLACED, State.LAUNCHING, State.RUNNING)
 
@@ -47,7 +46,8 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
     """Carry out the stops that are on record, and those that a failed task makes necessary."""
     for entry in board.to_stop():
         if entry.attempt.state in STOPPABLE:
-            _begin(platform, board, entry)
+            reason = Reason(ReasonCode.STOPPED, {"user": entry.job.stopped_by})
+            board.stop(entry, reason, platform.clock.now())
     stopping = [e for e in board.entries(State.STOPPING) if len(e.told_to_stop) < len(e.refs)]
     failed = [e for e in board.entries(State.LAUNCHING, State.RUNNING) if _one_failed(e, seen)]
     if not stopping and not failed:
@@ -63,17 +63,6 @@ def stop(platform: Platform, board: Board, seen: Mapping[Ref, Seen]) -> None:
                 platform.engine.stop(ref, grace_s, _why(entry))
                 crash_point("stop.after-order")
         entry.told_to_stop = frozenset(ref.task for ref in entry.refs)
-
-
-def _begin(platform: Platform, board: Board, entry: Entry) -> None:
-    now = platform.clock.now()
-    reason = Reason(ReasonCode.STOPPED, {"user": entry.job.stopped_by})
-    if entry.attempt.state in (State.QUEUED, State.PLACED):
-        event = JobEvent(now, "job-cancelled", reason.told(), Level.WARNING)
-    else:
-        params = {**reason.told(), "grace_s": entry.job.spec.grace_s}
-        event = JobEvent(now, "job-stopping", params, Level.WARNING)
-    board.send(Move(entry.key, Event.STOP, now, events=(event,), reason=reason))
 
 
 def _why(entry: Entry) -> StopReason:

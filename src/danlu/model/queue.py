@@ -143,32 +143,24 @@ class Why:
     params: Mapping[str, str | int]
 
 
-def why(
-    job_id: str,
-    queue: Sequence[Waiting],
-    totals: Sequence[Offer],
-    held: Mapping[str, Sequence[Placement]],
-) -> Why | None:
-    """Explain why `job_id` waits, or None if it is not in `queue` (already in order).
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where a waiting job stands: itself, the first of the queue, and its position from 1."""
 
-    `held` maps each job that holds a place to its placements.
-    """
-    position = next((i for i, waiting in enumerate(queue) if waiting.job_id == job_id), None)
-    if position is None:
-        return None
-    me = queue[position]
+    me: Waiting
+    head: Waiting
+    position: int
+
+
+def why(line: Line, totals: Sequence[Offer], held: Mapping[str, Sequence[Placement]]) -> Why:
+    """Explain why a job waits. `held` maps each job that holds a place to its placements."""
     offers = free(totals, [place for places in held.values() for place in places])
-    own = _lack(me, offers, totals, held)
-    if own is None and position == 0:
-        return Why("waiting-placing", 1, {})
-    if position == 0 or (own is not None and own[0] == "waiting-no-node"):
-        key, params = own or ("waiting-placing", {})
-        return Why(key, position + 1, params)
-    head = queue[0]
-    if own is None:
-        return Why("holding", position + 1, {"head": head.job_id, "needs": _needs(head)})
-    key, params = own
-    return Why(key, position + 1, params)
+    own = _lack(line.me, offers, totals, held)
+    if own is None and line.position > 1:
+        head = line.head
+        return Why("holding", line.position, {"head": head.job_id, "needs": _needs(head)})
+    key, params = own or ("waiting-placing", {})
+    return Why(key, line.position, params)
 
 
 def _lack(
