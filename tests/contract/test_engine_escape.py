@@ -19,7 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from danlu.model.job import Access, Input
 from danlu.model.reason import ReasonCode
+from danlu.model.url import LocalUrl
 from danlu.node import landlock
 from danlu.ports.task_directory import Isolation
 from tests.contract.engines import ProcessHouse, finish, new_ref, said, whole_log
@@ -167,6 +169,28 @@ def test_a_task_that_must_be_isolated_runs_where_it_is(house: ProcessHouse) -> N
     ref = start(house, "print('ran')", require_isolation=True)
     finish(house, ref)
     assert whole_log(house, ref) == b"ran\n"
+
+
+@pytest.mark.parametrize("isolation", [Isolation(), Isolation(namespaces=False)])
+def test_an_input_that_has_become_a_link_to_the_servers_data_is_refused(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "danlu.sqlite").write_text("secret")
+    (tmp_path / "mine").symlink_to(data)
+    ours = replace(isolation, hidden=(str(data),), closed=(str(data),))
+    house = ProcessHouse(tmp_path, isolation=ours)
+    try:
+        given = (Input("d", LocalUrl(str(tmp_path / "mine")), access=Access.ENV),)
+        code = "import os; print(open(os.environ['d'] + '/danlu.sqlite').read())"
+        ref = start(house, code, inputs=given)
+        seen = finish(house, ref)
+        assert seen.exit is not None
+        assert seen.exit.problem is ReasonCode.INPUT_FAILED
+        assert b"secret" not in whole_log(house, ref)
+    finally:
+        house.close()
 
 
 NOBODY = 65534

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -14,17 +16,19 @@ from typing import Any
 
 import pytest
 
+from danlu.model.errors import Refused
 from danlu.model.job import Input, Output
 from danlu.model.reason import ReasonCode
 from danlu.model.script import TaskPlan
 from danlu.model.texts import text
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import places, tree
+from danlu.node import linux, places, tree
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import executable, relative
 from danlu.node.stage import Stage, StageFailed, checkpoint_of
+from danlu.node.target import open_target
 from danlu.ports import task_directory as files
-from danlu.ports.task_directory import AgentPlan
+from danlu.ports.task_directory import AgentPlan, Isolation
 from danlu.stores.folder import FolderStore
 
 
@@ -46,7 +50,8 @@ class Site:
 
     def stage(self, *, check: Any = lambda: None, **changes: Any) -> Any:
         objects = {"kind": "folder", "root": str(self.root / "objects")}
-        plan = AgentPlan(replace(self.plan, **changes), self.layout, objects)
+        isolation = Isolation(closed=(str(self.root / "objects"),), open=str(self.root / "open"))
+        plan = AgentPlan(replace(self.plan, **changes), self.layout, objects, isolation=isolation)
         return Stage(self.directory, plan, check).run()
 
     def notes(self) -> dict[str, dict[str, Any]]:
@@ -189,6 +194,40 @@ def test_a_local_file_is_found_in_a_directory(site: Site) -> None:
     (site.root / "one.csv").write_text("1,2")
     world = site.stage(inputs=(Input("d", LocalUrl(str(site.root / "one.csv"))),))
     assert Path(world.inputs[0], "one.csv").read_text() == "1,2"
+
+
+@pytest.mark.parametrize("closed", ["objects", "objects/danlu", "objects/danlu/index.db"])
+def test_a_link_put_in_the_stead_of_a_place_since_the_submit_opens_nothing(
+    site: Site, closed: str
+) -> None:
+    """What the place was at the submit is not asked: what it is now counts, on every way to it."""
+    way = site.root / "way"
+    way.symlink_to(site.root / closed)
+    for url in (LocalUrl(str(way)), LocalUrl(f"{way}/..")):
+        detail = fails(site, ReasonCode.INPUT_FAILED, inputs=(Input("d", url),))
+        assert str(site.root / "objects") in str(detail["detail"])
+        fails(site, ReasonCode.OUTPUT_FAILED, outputs=(Output("o", url, prefetch=True),))
+    with pytest.raises(Refused, match="no job may be given"):
+        open_target(LocalUrl(str(way)), {}, Isolation(closed=(str(site.root / "objects"),)), "o")
+
+
+def test_a_link_to_what_is_not_closed_is_followed_to_its_end(site: Site) -> None:
+    (site.root / "data").mkdir()
+    (site.root / "way").symlink_to(site.root / "data")
+    world = site.stage(inputs=(Input("d", LocalUrl(str(site.root / "way"))),))
+    assert Path(world.inputs[0]).readlink() == site.root / "data"
+
+
+def test_a_place_is_opened_only_without_links_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "data/below").mkdir(parents=True)
+    (tmp_path / "way").symlink_to(tmp_path / "data")
+    os.close(linux.open_plain(str(tmp_path / "data/below")))
+    for opened in (linux.open_plain, linux.open_step_by_step):
+        os.close(opened(str(tmp_path / "data/below")))
+        for path in (tmp_path / "way", tmp_path / "way/below"):
+            with pytest.raises(OSError) as caught:
+                opened(str(path))
+            assert caught.value.errno == errno.ELOOP
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from danlu.node.parallel import each
 from danlu.node.stored import Stored
 from danlu.node.sync import OutputSync
 from danlu.node.target import SteadyFile, Target, Unsteady, open_target
+from danlu.ports.task_directory import Isolation
 from danlu.stores.folder import FolderStore
 
 
@@ -47,9 +48,8 @@ class Bench:
         self.store.create_bucket("danlu")
         self.kept = root / "kept"
         self.url: Url = ObjectUrl("danlu", "o/") if kind == "objects" else LocalUrl(str(self.kept))
-        self.target: Target = open_target(
-            self.url, {"kind": "folder", "root": str(root / "objects")}
-        )
+        objects = {"kind": "folder", "root": str(root / "objects")}
+        self.target: Target = open_target(self.url, objects, Isolation(), "out")
         (root / "task").mkdir()
         self.directory = TaskDirectory(str(root / "task"))
         self.sync = self.another()

@@ -59,7 +59,14 @@ def output_syncs(directory: TaskDirectory, plan: AgentPlan) -> list[OutputSync]:
     roots = world(task, plan.layout).outputs
     owner = Owner(task.job_id, task.attempt, task.task_name, task.token)
     return [
-        OutputSync(index, output, Path(root), open_target(output.url, plan.objects), stored, owner)
+        OutputSync(
+            index,
+            output,
+            Path(root),
+            open_target(output.url, plan.objects, plan.isolation, output.name),
+            stored,
+            owner,
+        )
         for index, (output, root) in enumerate(zip(plan.plan.outputs, roots, strict=True))
         if Path(root).is_dir()
     ]
@@ -154,7 +161,7 @@ class Collector:
         # The log of a further attempt stands beside those of the earlier ones.
         again = f"-attempt-{plan.attempt}" if plan.attempt > 1 else ""
         name = f"modelarts-job-{plan.job_id}-{plan.task_name}{again}.log"
-        target = open_target(url, self._plan.objects)
+        target = open_target(url, self._plan.objects, self._plan.isolation, "log")
         kept = LogFiles(self._directory.path)
         # Copied and not linked: the task's own log stays as it is whatever happens to the copy.
         if kept.end() == log.stat().st_size:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World, world
 from danlu.model.url import LocalUrl
-from danlu.node import cgroup, devices, ending, interpreter, landlock, namespaces, view
+from danlu.node import cgroup, devices, ending, given, interpreter, landlock, namespaces, view
 from danlu.node.cgroup import CONTROLLERS, Group, Limits, NoGroup
 from danlu.node.directory import TaskDirectory
 from danlu.node.program import Program
@@ -83,9 +83,10 @@ class Containment:
         own = self._directory.file(files.WORK)
         root = self._directory.file(files.VIEW)
         places = [
-            (url.path, place if Path(url.path).is_dir() else f"{place}/{Path(url.path).name}")
+            (real, place if Path(real).is_dir() else f"{place}/{url.name}")
             for channel, place in zip(self._plan.plan.inputs, found.inputs, strict=True)
             if isinstance(url := channel.url, LocalUrl)
+            and (real := given.real_path(url, self._plan.isolation))
         ]
         shm_bytes = self.limits.memory_bytes
         return View(root, layout.home, layout.cache, f"{own}/temp", tuple(places), shm_bytes)
@@ -145,7 +146,11 @@ def reach_of(directory: TaskDirectory, plan: AgentPlan) -> Reach:
     """The files of the machine that programs of one task may use. The job's own variables have no
     say in it: whoever may submit could name any place in them.
     """
-    inputs = [channel.url.path for channel in plan.plan.inputs if isinstance(channel.url, LocalUrl)]
+    inputs = [
+        given.real_path(channel.url, plan.isolation)
+        for channel in plan.plan.inputs
+        if isinstance(channel.url, LocalUrl)
+    ]
     return Reach(
         hidden=plan.isolation.hidden,
         readable=(
@@ -153,6 +158,7 @@ def reach_of(directory: TaskDirectory, plan: AgentPlan) -> Reach:
             directory.file(files.TOLD),
             *plan.isolation.readable,
         ),
+        writable=(directory.file(files.WORK), *plan.isolation.writable),
         # An input of this machine is used where it lies, and was writable before it was one.
-        writable=(directory.file(files.WORK), *inputs, *plan.isolation.writable),
+        given=tuple(filter(None, inputs)),
     )

@@ -36,6 +36,8 @@ LIST = READ_DIR
 READ = READ_FILE | READ_DIR | EXECUTE
 DEVICE = READ_FILE | WRITE_FILE | READ_DIR | TRUNCATE | IOCTL_DEV
 WRITE = ALL & ~(MAKE_CHAR | MAKE_BLOCK)
+PLAIN = 1 << 16
+"""No right: the rule is for this path only as long as no link stands on the way to it."""
 _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 _KNOWN_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights an ABI knows; all 16 from 5 on."""
@@ -74,15 +76,15 @@ def restrict(rules: Iterable[tuple[str, int]], version: int) -> None:
     ruleset = linux.call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
     try:
         for path, rights in rules:
-            _allow(ruleset, path, rights & known)
+            _allow(ruleset, path, rights & known, plain=bool(rights & PLAIN))
         linux.call(_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
+def _allow(ruleset: int, path: str, rights: int, *, plain: bool) -> None:
     try:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = linux.open_plain(path) if plain else os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError, NotADirectoryError):
         return
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
+import stat
 import struct
 from contextlib import suppress
 from typing import Any
@@ -19,6 +21,11 @@ _PR_SET_NO_NEW_PRIVS = 38
 _MNT_DETACH = 2
 _MOUNT_SETATTR = 442
 _AT_RECURSIVE = 0x8000
+_OPENAT2 = 437
+_OPEN_HOW = struct.Struct("=3Q")
+"""struct open_how: flags, mode, resolve."""
+_NO_LINKS = 0x02 | 0x04
+"""RESOLVE_NO_MAGICLINKS and RESOLVE_NO_SYMLINKS."""
 _READ_ONLY = struct.pack("=4Q", 1, 0, 0, 0)
 """struct mount_attr: MOUNT_ATTR_RDONLY is to be set."""
 _PIVOT_ROOT = {"x86_64": 155, "ppc64le": 203, "s390x": 217}
@@ -106,6 +113,40 @@ def mount(
 def make_read_only(target: str) -> None:
     """Let nothing be written through a mount and those on it (mount_setattr(2), Linux 5.12)."""
     call(_MOUNT_SETATTR, -100, os.fsencode(target), _AT_RECURSIVE, _READ_ONLY, len(_READ_ONLY))
+
+
+def open_plain(path: str) -> int:
+    """A descriptor for what lies at an absolute path, on the way to which there is no link
+    (openat2(2), O_PATH). OSError (ELOOP) where there is one.
+    """
+    flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
+    how = _OPEN_HOW.pack(flags, 0, _NO_LINKS)
+    try:
+        descriptor = call(_OPENAT2, -100, os.fsencode(path), how, len(how))
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
+        return open_step_by_step(path)
+    if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return descriptor
+
+
+def open_step_by_step(path: str) -> int:
+    """The same before Linux 5.6."""
+    at = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for part in path.split("/"):
+        if part:
+            try:
+                found = os.open(part, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=at)
+            finally:
+                os.close(at)
+            at = found
+            if stat.S_ISLNK(os.fstat(at).st_mode):
+                os.close(at)
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return at
 
 
 def unmount(target: str) -> None:

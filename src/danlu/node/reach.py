@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from danlu.node.landlock import DEVICE, LIST, READ, WRITE
+from danlu.node.landlock import DEVICE, LIST, PLAIN, READ, WRITE
 
 SECRETS = (
     "/boot", "/lost+found",
@@ -48,14 +48,15 @@ DEVICES = re.compile(
 @dataclass(frozen=True, slots=True)
 class Reach:
     """`hidden` are directories out of reach, beside what of homes and system is; `readable`
-    and `writable` are within it, also below hidden ones. `private` = /tmp and /dev/shm are the
-    task's own.
+    and `writable` are within it, also below hidden ones. `given` are writable too, but only as long
+    as no link stands on the way to them. `private` = /tmp and /dev/shm are the task's own.
     """
 
     hidden: tuple[str, ...] = ()
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     private: bool = False
+    given: tuple[str, ...] = ()
 
 
 def closed_to_all(path: str, servers: Sequence[str], *, but: str) -> str:
@@ -65,8 +66,12 @@ def closed_to_all(path: str, servers: Sequence[str], *, but: str) -> str:
 
     An input lies in its task as it is, and what it holds cannot be taken out of it again.
     """
-    real = os.path.realpath(path)
-    if covers(os.path.realpath(but), (real,)):
+    return closed_place(os.path.realpath(path), servers, but=but)
+
+
+def closed_place(real: str, servers: Sequence[str], *, but: str) -> str:
+    """The same for a path without links."""
+    if but and covers(os.path.realpath(but), (real,)):
         return ""
     for closed in (*SECRETS, *_host_keys(), *map(os.path.realpath, servers)):
         if covers(real.rstrip("/"), (closed,)) or covers(closed, (real,)):
@@ -133,6 +138,8 @@ def rules(reach: Reach) -> Iterator[tuple[str, int]]:
         yield path, READ
     for path in reach.writable:
         yield path, WRITE
+    for path in reach.given:
+        yield path, WRITE | PLAIN
 
 
 def _open_below(directory: str, hidden: Sequence[str], own: str) -> Iterator[str]:

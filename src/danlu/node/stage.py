@@ -15,7 +15,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import World, world
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import full, places, requirements
+from danlu.node import full, given, places, requirements
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
 from danlu.node.store import open_store
@@ -108,7 +108,7 @@ class Stage:
     def _input(self, channel: Input, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(channel.url, LocalUrl):
-            self._link(channel, Path(channel.url.path), place)
+            self._link(channel, channel.url, place)
             return
         began = time.monotonic()
         tally = self._bring("input-staging", channel, channel.url, place)
@@ -123,10 +123,11 @@ class Stage:
             took_s=f"{time.monotonic() - began:.1f}",
         )
 
-    def _link(self, channel: Input, path: Path, place: Path) -> None:
+    def _link(self, channel: Input, url: LocalUrl, place: Path) -> None:
         """Use what lies on this machine where it lies."""
+        path = given.real(url, channel.name, self._plan.isolation)
         if not path.exists():
-            raise Missing("path-missing", field=channel.name, value=path)
+            raise Missing("path-missing", field=channel.name, value=url.path)
         if path.is_dir():
             os.scandir(path).close()
             if self._mounts:
@@ -137,9 +138,9 @@ class Stage:
             path.open("rb").close()
             place.mkdir()
             if self._mounts:
-                (place / path.name).touch()
+                (place / url.name).touch()
             else:
-                (place / path.name).symlink_to(path)
+                (place / url.name).symlink_to(path)
         self._directory.note("input-linked", name=channel.name, url=str(channel.url))
 
     def _bring(
@@ -190,7 +191,7 @@ class Stage:
     def _output(self, index: int, output: Output, place: Path, stored: Stored) -> None:
         place.mkdir(parents=True)
         if isinstance(output.url, LocalUrl):
-            target = Path(output.url.path)
+            target = given.real(output.url, output.name, self._plan.isolation)
             target.mkdir(parents=True, exist_ok=True)
             if not os.access(target, os.W_OK | os.X_OK):
                 raise PermissionError(13, f"{target} cannot be written to")
@@ -201,7 +202,8 @@ class Stage:
         if not output.prefetch and not since:
             return
         if isinstance(output.url, LocalUrl):
-            tally: Tally | None = copy_tree(Path(output.url.path), place, self._check, since)
+            local = given.real(output.url, output.name, self._plan.isolation)
+            tally: Tally | None = copy_tree(local, place, self._check, since)
         else:
             tally = self._bring("input-staging", output, output.url, place, since)
             for name in tally.damaged if tally is not None else ():

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
 from danlu.model.errors import Missing, Refused
 from danlu.model.url import LocalUrl, ObjectUrl, Url
-from danlu.node import linux
+from danlu.node import given, linux
 from danlu.node.fetch import copy_file, digest
 from danlu.node.store import open_store
 from danlu.node.stored import State, state_of
 from danlu.ports.objects import ObjectStore
+from danlu.ports.task_directory import Isolation
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -73,10 +74,10 @@ class Target(Protocol):
         """Remove everything below `prefix` (which ends in `/`), but for what is below `keep`."""
 
 
-def open_target(url: Url, objects: Mapping[str, str]) -> Target:
-    """The target that an output's or log's address stands for."""
+def open_target(url: Url, objects: Mapping[str, str], isolation: Isolation, field: str) -> Target:
+    """The target that an output's or log's address stands for. Refused for what is closed."""
     if isinstance(url, LocalUrl):
-        return FolderTarget(Path(url.path))
+        return FolderTarget(given.real(url, field, isolation))
     return ObjectTarget(open_store(objects), url)
 
 

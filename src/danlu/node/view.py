@@ -31,7 +31,8 @@ OURS = ("cache", "dev", "home", "proc", "root", "run", "sys", "tmp")
 @dataclass(frozen=True, slots=True)
 class View:
     """`root` is an empty directory to build on; `home`, `cache` and `temp` are what the task finds
-    at its places, and so are the pairs of `places`, what and where. `shm_bytes` is the most that
+    at its places, and so are the pairs of `places`, what and where; no link may stand on the way to
+    what these show. `shm_bytes` is the most that
     its /dev/shm holds (0 = half of the memory).
     """
 
@@ -69,7 +70,7 @@ class _Builder:
         self._view = view
         self._reach = reach
         self._root = view.root
-        self._needed = (*reach.readable, *reach.writable)
+        self._needed = (*reach.readable, *reach.writable, *reach.given)
         self._own = own_home()
         self._masked: list[str] = ["/home", "/root", "/run", "/tmp", "/var/tmp"]  # noqa: S108 -- only named
         """Where the view shows something else than the machine has."""
@@ -98,19 +99,27 @@ class _Builder:
             (self._view.cache, LITERAL_CACHE),
             (self._view.temp, "/tmp"),  # noqa: S108 -- the task's own
             (self._view.temp, "/var/tmp"),  # noqa: S108 -- the same
-            *self._view.places,
         ):
             self._put(source, place, _mode(source))
+        for source, place in self._view.places:
+            self._put_plain(source, place)
         if self._own and covers_any(self._masked, self._own):
             self._needed_at(self._own, writable=False)
         for path in outermost(hidden_paths(self._reach.hidden, self._own)):
             self._hide(path)
+        self._ways()
+        for place in self._blanks:
+            linux.mount(None, place, None, READ_ONLY)
+
+    def _ways(self) -> None:
+        """Show what the task needs where it lies, as far as something else covers it."""
         for writable, paths in ((False, self._reach.readable), (True, self._reach.writable)):
             for path in paths:
                 if covers_any(self._masked, path):
                     self._needed_at(path, writable=writable)
-        for place in self._blanks:
-            linux.mount(None, place, None, READ_ONLY)
+        for path in self._reach.given:
+            if covers_any(self._masked, path):
+                self._put_plain(path, path)
 
     def _devices(self) -> None:
         self._same("/dev")
@@ -154,6 +163,15 @@ class _Builder:
                 Path(target).parent.mkdir(parents=True, exist_ok=True)
                 Path(target).touch()
         linux.mount(source, target, None, BIND)
+
+    def _put_plain(self, source: str, place: str) -> None:
+        """Show what somebody asked for who might have put a link in its stead since."""
+        descriptor = linux.open_plain(source)
+        try:
+            kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+            self._put(f"/proc/self/fd/{descriptor}", place, kind)
+        finally:
+            os.close(descriptor)
 
     def _hide(self, path: str) -> None:
         target = self._root + path

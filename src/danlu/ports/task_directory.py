@@ -83,6 +83,11 @@ class Isolation:
     writable: tuple[str, ...] = ()
     namespaces: bool = True
     """Whether namespaces are used where the machine allows them."""
+    closed: tuple[str, ...] = ()
+    """Where the server keeps what is its own: no input or output is, holds or lies in one of these
+    when the task begins either, whatever its place was when the job was submitted."""
+    open: str = ""
+    """The place within them that jobs may be given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,6 +161,8 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
             (str(settings.data),),
             settings.readable_paths,
             settings.writable_paths,
+            closed=tuple(_own(settings)),
+            open=str(settings.data / OPEN),
         ),
     )
 

@@ -409,6 +409,8 @@ def _resolved(isolation: Isolation, root: Path) -> Isolation:
         names(isolation.readable),
         names(isolation.writable),
         isolation.namespaces and isolation.wanted,
+        isolation.closed,
+        isolation.open,
     )
 
 
