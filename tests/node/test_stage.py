@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -22,7 +20,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.script import TaskPlan
 from danlu.model.texts import text
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import linux, places, tree
+from danlu.node import places, tree
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import executable, relative
 from danlu.node.stage import Stage, StageFailed, checkpoint_of
@@ -216,18 +214,6 @@ def test_a_link_to_what_is_not_closed_is_followed_to_its_end(site: Site) -> None
     (site.root / "way").symlink_to(site.root / "data")
     world = site.stage(inputs=(Input("d", LocalUrl(str(site.root / "way"))),))
     assert Path(world.inputs[0]).readlink() == site.root / "data"
-
-
-def test_a_place_is_opened_only_without_links_on_the_way(tmp_path: Path) -> None:
-    (tmp_path / "data/below").mkdir(parents=True)
-    (tmp_path / "way").symlink_to(tmp_path / "data")
-    os.close(linux.open_plain(str(tmp_path / "data/below")))
-    for opened in (linux.open_plain, linux.open_step_by_step):
-        os.close(opened(str(tmp_path / "data/below")))
-        for path in (tmp_path / "way", tmp_path / "way/below"):
-            with pytest.raises(OSError) as caught:
-                opened(str(path))
-            assert caught.value.errno == errno.ELOOP
 
 
 @pytest.mark.parametrize(
