@@ -96,7 +96,13 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     reserve = settings.reserve_mib << 20
     where = settings.database or str(data / DATABASE)
     records = open_records(
-        where, data / KEY_FILE, clock, ending, reserve, anywhere=settings.allow_network_disk
+        where,
+        data / KEY_FILE,
+        clock,
+        ending,
+        reserve,
+        anywhere=settings.allow_network_disk,
+        sole=True,
     )
     opened.callback(records.close)
     if records.setting(VERSION) != danlu.__version__:

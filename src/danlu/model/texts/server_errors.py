@@ -145,6 +145,13 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "数据目录“{path}”正被另一个服务器（进程 {pid}）使用；请停止它（`danlu down`）或更换 --data",
     ),
+    "database-other-server": (
+        (
+            "the database {path} is in use by another server ({holder}); stop that one, or give this"
+            " one a database or schema of its own"
+        ),
+        "数据库 {path} 正被另一个服务器（{holder}）使用；请停止它，或为本服务器指定单独的数据库或 schema",
+    ),
     "data-dir-unusable": (
         (
             "the data directory '{path}' cannot be used: {detail}; make it writable for this user, or"

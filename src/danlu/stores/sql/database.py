@@ -109,6 +109,14 @@ class Database(Protocol):
     def connect(self, *, writing: bool) -> Connection:
         """A new connection that any one thread at a time may use."""
 
+    def claimed(self) -> AbstractContextManager[None]:
+        """From here on this is the database of one server alone, which `own` goes on with; Refused
+        while there is another.
+        """
+
+    def own(self) -> Connection:
+        """The connection of the one that writes."""
+
     def usable(self, connection: Connection) -> bool:
         """Whether the connection may be used again after an error."""
 

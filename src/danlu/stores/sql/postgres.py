@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, cast
@@ -23,10 +25,23 @@ LOCK = 0x64616E6C75
 committed in their order, a client token is looked up and taken without a race, and no two
 transactions wait for each other."""
 
+SERVER = 0x64616E6D
+"""Our other advisory lock: the one server of a schema holds it on the connection that writes."""
+
+HOLD = f"SELECT pg_advisory_lock({SERVER}, hashtext(current_schema()))"
+
+HOLDER = """SELECT coalesce(host(client_addr), 'local'), application_name, backend_start::text
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND granted AND classid = %s
+AND objid = hashtext(current_schema())::bit(32)::bigint"""
+
 BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({LOCK})"
 
 BUSY_S = 10.0
 """How long a writer waits for another one, and a reader for an answer."""
+
+HOLD_S = 3.0
+"""How long a server waits for the one before it to let go."""
 
 PASSING = ("08", "53", "55", "57")
 """Classes of SQLSTATE that pass by themselves: connection, resources, locks, restarts."""
@@ -38,7 +53,7 @@ class Postgres:
     room = None
     statements = Statements(PGDialect_psycopg(paramstyle="format"))  # type: ignore[no-untyped-call]  # SQLAlchemy left it untyped
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, sole: bool = False) -> None:
         try:
             import psycopg
         except ImportError as error:
@@ -47,6 +62,8 @@ class Postgres:
             ) from error
         self._psycopg = psycopg
         self._url = url
+        self._sole = sole
+        self._claimed: Connection | None = None
         self.errors: tuple[type[Exception], ...] = (psycopg.Error, OverflowError)
         self.name = _shown(url)
 
@@ -57,7 +74,7 @@ class Postgres:
                 self._url,
                 autocommit=True,
                 connect_timeout=10,
-                application_name="danlu",
+                application_name=f"danlu {socket.gethostname()}:{os.getpid()}",
                 keepalives_idle=10,
                 tcp_user_timeout=10_000,
                 client_encoding="utf8",
@@ -71,6 +88,39 @@ class Postgres:
         except self._psycopg.Error as error:
             raise self.translate(error) from error
         return cast("Connection", connection)
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """By a lock that the writing session holds; nothing to do for those who only look."""
+        self._claimed = self._hold() if self._sole else None
+        try:
+            yield
+        finally:
+            if self._claimed is not None:
+                self._claimed.close()
+
+    def own(self) -> Connection:
+        """A session that writes; a server's holds the lock again if it was broken off."""
+        claimed, self._claimed = self._claimed, None
+        return claimed or self._hold()
+
+    def _hold(self) -> Connection:
+        """Whoever had the lock may still be letting go of it: it is waited for."""
+        connection = self.connect(writing=True)
+        try:
+            if self._sole:
+                connection.execute(f"SET lock_timeout = {round(HOLD_S * 1000)}")
+                connection.execute(HOLD)
+                connection.execute(f"SET lock_timeout = {round(BUSY_S * 1000)}")
+        except self._psycopg.errors.LockNotAvailable as error:
+            found = connection.execute(HOLDER, (SERVER,)).fetchall()
+            connection.close()
+            holder = ", ".join(str(value) for value in found[0]) if found else "?"
+            raise Refused("database-other-server", path=self.name, holder=holder) from error
+        except self._psycopg.Error as error:
+            connection.close()
+            raise self.translate(error) from error
+        return connection
 
     def usable(self, connection: Connection) -> bool:
         """Whether the server still holds the other end."""

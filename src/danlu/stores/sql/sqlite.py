@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
@@ -63,6 +64,14 @@ class Sqlite:
             connection.close()
             raise self.translate(error) from error
         return cast("Connection", connection)
+
+    def claimed(self) -> AbstractContextManager[None]:
+        """Nothing to do: the lock of the data directory keeps other servers away."""
+        return contextlib.nullcontext()
+
+    def own(self) -> Connection:
+        """One like any other."""
+        return self.connect(writing=True)
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(

@@ -85,7 +85,7 @@ class Writer:
         self._closed = False
         self._failed: PlatformError | None = None
         self._owed: list[Write] = []
-        self._connection: Connection | None = database.connect(writing=True)
+        self._connection: Connection | None = database.own()
         self._thread = threading.Thread(target=self._run, name="danlu-records", daemon=True)
         self._thread.start()
 
@@ -247,7 +247,7 @@ class Writer:
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            self._connection = self._database.connect(writing=True)
+            self._connection = self._database.own()
         return self._connection
 
     def _undo(self, error: Exception) -> Exception:
