@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import danlu.node
 from danlu.model.job import Access, Output
 from danlu.model.manifest import hidden
 from danlu.model.script import TaskPlan
@@ -69,6 +71,13 @@ def agent_of(house: ProcessHouse, ref: Ref) -> ProcessIdentity:
 def shim_of(house: ProcessHouse, ref: Ref) -> ProcessIdentity:
     shim: ProcessIdentity = read(house, ref, files.TASK)["shim"]
     return shim
+
+
+def late_agent(house: ProcessHouse, ref: Ref) -> int:
+    """The exit status of an agent that somebody starts in a task's directory now."""
+    program = str(Path(danlu.node.__file__).with_name("__main__.py"))
+    words = [sys.executable, "-I", "-S", "-X", "utf8", program, str(house.directory(ref))]
+    return subprocess.run(words, timeout=HANG_S, check=False).returncode
 
 
 def survivors(house: ProcessHouse, ref: Ref) -> list[identity.Process]:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-import danlu.node
 from danlu.engines.process import ending
 from danlu.model.errors import EngineError
 from danlu.node import identity
@@ -35,10 +34,9 @@ from tests.contract.engines import (
     see,
     whole_log,
 )
-from tests.contract.tasks import agent_of, kill, planned, shim_of, survivors, wait
+from tests.contract.tasks import agent_of, kill, late_agent, planned, shim_of, survivors, wait
 
 FOREVER = Program(out=b"up\n", runs_s=None, on_term="ignore")
-AGENT = [sys.executable, "-I", "-S", "-X", "utf8"]
 
 
 @pytest.fixture(params=sorted(HOUSES))
@@ -125,13 +123,6 @@ def test_exported_logs_stand_side_by_side(machine: ProcessHouse, tmp_path: Path)
     name = f"modelarts-job-{first.job_id}-worker-0"
     texts = {file.name: file.read_text() for file in place.iterdir() if file.is_file()}
     assert texts == {f"{name}.log": "attempt 1\n", f"{name}-attempt-2.log": "attempt 2\n"}
-
-
-def late_agent(house: ProcessHouse, ref: Ref) -> int:
-    """The exit status of an agent that somebody starts in a task's directory now."""
-    program = str(Path(danlu.node.__file__).with_name("__main__.py"))
-    late = subprocess.run([*AGENT, program, str(house.directory(ref))], timeout=HANG_S, check=False)
-    return late.returncode
 
 
 @pytest.mark.parametrize("died", ["agent", "shim", "both", "nobody"])

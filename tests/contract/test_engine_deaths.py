@@ -10,11 +10,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-import danlu.node
 from danlu.engines.process import task
 from danlu.model.errors import EngineError
 from danlu.model.reason import ReasonCode
@@ -23,7 +21,6 @@ from danlu.node.directory import publish_json
 from danlu.ports import task_directory as files
 from danlu.ports.engine import Phase, Ref
 from tests.contract.engines import (
-    HANG_S,
     ProcessHouse,
     finish,
     new_ref,
@@ -36,6 +33,7 @@ from tests.contract.tasks import (
     SLOW,
     agent_of,
     kill,
+    late_agent,
     planned,
     shim_of,
     start,
@@ -44,7 +42,6 @@ from tests.contract.tasks import (
 )
 
 OTHER_BOOT = "00000000-0000-0000-0000-000000000000"
-AGENT = [sys.executable, "-I", "-S", "-X", "utf8"]
 
 
 def test_nothing_is_lost_with_the_agent(house: ProcessHouse) -> None:
@@ -213,11 +210,7 @@ def test_a_second_agent_leaves_at_once(house: ProcessHouse) -> None:
     """(fault 6)"""
     ref = start(house, FOREVER)
     said(house, ref, b"up")
-    program = str(Path(danlu.node.__file__).with_name("__main__.py"))
-    second = subprocess.run(
-        [*AGENT, program, str(house.directory(ref))], timeout=HANG_S, check=False
-    )
-    assert second.returncode == files.BUSY_EXIT
+    assert late_agent(house, ref) == files.BUSY_EXIT
     assert see(house, ref).phase is Phase.RUNNING
 
 
@@ -234,9 +227,7 @@ def test_what_was_never_begun_never_begins(house: ProcessHouse) -> None:
     os.utime(directory / files.PLAN, (1, 1))
     assert see(house, ref).phase is Phase.ABSENT
     assert house.engine.known() == []
-    program = str(Path(danlu.node.__file__).with_name("__main__.py"))
-    late = subprocess.run([*AGENT, program, str(directory)], timeout=HANG_S, check=False)
-    assert late.returncode != 0
+    assert late_agent(house, ref) != 0
     assert see(house, ref).phase is Phase.ABSENT
 
 

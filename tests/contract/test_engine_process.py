@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,11 +45,32 @@ SPARE = 3 + bool(namespaces.offered().kind)
 """An agent, its shim, what will be the program, and the first process of its namespace."""
 
 
-def test_starters_and_spare_agents_end_with_the_server(house: ProcessHouse) -> None:
+def spare(house: ProcessHouse) -> list[identity.Process]:
+    """The agent that is forked ahead and all below it, once each of them waits: until then they
+    are about to say with whom they end, and the starter's trial of namespaces looks much the same.
+    """
     starter = house.engine._starter._process
     assert starter is not None
-    wait(lambda: len(tree.descendants({starter.pid})) == SPARE)
-    ours = {process.key for process in tree.descendants({starter.pid})}
+    found: list[identity.Process] = []
+
+    def waits() -> bool:
+        nonlocal found
+        found = tree.descendants({starter.pid})
+        shims = [process for process in found if name_of(process.pid) == "danlu-shim"]
+        return len(found) == SPARE and bool(shims) and {one.state for one in found} == {"S"}
+
+    wait(waits)
+    return found
+
+
+def name_of(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text("utf-8").strip()
+    return ""
+
+
+def test_starters_and_spare_agents_end_with_the_server(house: ProcessHouse) -> None:
+    ours = {process.key for process in spare(house)}
     house.engine.close()
     wait(lambda: not ours & {process.key for process in tree.processes()})
     house.restart()
@@ -286,15 +308,13 @@ def test_an_environment_without_an_interpreter_says_so(tmp_path: Path) -> None:
 
 def test_a_shim_without_an_order_does_not_outlive_its_agent(house: ProcessHouse) -> None:
     """Not even when it is stopped, as everything below an agent is while it is being ended."""
-    starter = house.engine._starter._process
-    assert starter is not None
-    wait(lambda: len(tree.descendants({starter.pid})) == SPARE)
-    spare = tree.descendants({starter.pid})
-    (agent,) = [process for process in spare if process.parent == starter.pid]
-    for process in spare:
+    found = spare(house)
+    below = {process.pid for process in found}
+    (agent,) = [process for process in found if process.parent not in below]
+    for process in found:
         assert identity.send_to(process, signal.SIGSTOP)
     assert identity.send_to(agent, signal.SIGKILL)
-    ours = {process.key for process in spare}
+    ours = {process.key for process in found}
     wait(lambda: not ours & {p.key for p in tree.processes() if p.state not in identity.GONE})
     ref = start(house, "print('ran')")
     finish(house, ref)

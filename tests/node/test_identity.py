@@ -85,6 +85,18 @@ def test_a_name_may_hold_anything() -> None:
         assert (process.pid, process.parent, process.group, process.session) == (7, 1, 2, 3)
         assert (process.state, process.start_ticks, process.resident_pages) == ("S", 999, 42)
         assert (process.busy_ticks, process.reaped_ticks) == (110, 150)
+        assert (process.address_bytes, process.ending) == (1000, False)
+
+
+def test_a_process_whose_memory_is_gone_is_ending() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    process = identity.read(child)
+    os.waitpid(child, 0)
+    assert process is not None
+    assert process.ending
 
 
 @pytest.mark.parametrize("line", [b"", b"7 (sh) S 1", b"nonsense"])

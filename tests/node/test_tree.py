@@ -28,5 +28,5 @@ def test_a_hurried_kill_leaves_the_priority_as_it_was() -> None:
 
 
 def test_what_is_ended_at_once_is_counted() -> None:
-    alive = [Process(1 << 30, "S", 1, 1, 1, 5, 0, 0, 0), Process(1 << 30, "S", 1, 1, 1, 6, 0, 0, 0)]
+    alive = [Process(1 << 30, "S", 1, 1, 1, begun, 0, 0, 0, 1) for begun in (5, 6)]
     assert tree.kill_all(lambda: list(alive), 10, at_once=alive.clear) == (2, 0)

@@ -36,6 +36,14 @@ class Process:
     reaped_ticks: int
     """User and system time of its children that have ended and been waited for."""
     resident_pages: int
+    address_bytes: int
+
+    @property
+    def ending(self) -> bool:
+        """Whether it runs nothing any more: it has given its memory back. The first process of a
+        namespace may still wait like that for somebody to take notice of the others.
+        """
+        return self.address_bytes == 0
 
     @property
     def key(self) -> tuple[int, int]:
@@ -79,6 +87,7 @@ def parse(line: bytes) -> Process | None:
         busy_ticks=int(fields[11]) + int(fields[12]),
         reaped_ticks=int(fields[13]) + int(fields[14]),
         resident_pages=int(fields[21]),
+        address_bytes=int(fields[20]),
     )
 
 

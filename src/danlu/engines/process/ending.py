@@ -53,7 +53,9 @@ def _kill(path: Path) -> None:
         identity.send(agent, signal.SIGSTOP)
 
     def below() -> list[Process]:
-        return tree.descendants({head["pid"] for head in heads if identity.alive(head)})
+        roots = {head["pid"] for head in heads if identity.alive(head)}
+        # What only ends may wait for the agent, which is stopped, to take notice of its children.
+        return [process for process in tree.descendants(roots) if not process.ending]
 
     # The shim goes last: until then whoever loses its parent is given to it and stays in sight.
     group = group_of(TaskDirectory(str(path)))
