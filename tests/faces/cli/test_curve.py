@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from danlu.faces.cli.curve import Point, gap, points, repeated, resumed
+from danlu.faces.cli.curve import Growing, Point, gap, points, repeated, resumed
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,17 @@ def test_other_lines_tell_nothing(line: str) -> None:
 
 def test_a_progress_bar_is_many_lines() -> None:
     assert [one.position[1] for one in points("step 1\rstep 2\r\nstep 3")] == [1, 2, 3]
+
+
+def test_a_log_in_pieces_tells_the_same() -> None:
+    text = "begin\nstep=12 loss=0.5\r\nepoch 2 step=134\nstep=5"
+    for size in range(1, len(text) + 1):
+        log = Growing()
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        told = [point for piece in pieces for point in log.take(piece)]
+
+        assert [one.position for one in told] == [(0, 12), (2, 134)], "no half line counts"
+        assert [one.position for one in log.end()] == [(0, 12), (2, 134), (0, 5)]
 
 
 def run(*steps: int, loss: float = 1.0) -> list[Point]:

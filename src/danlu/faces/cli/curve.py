@@ -29,15 +29,39 @@ class Point:
         self.loss = loss
 
 
+class Growing:
+    """The points of a log that comes piece by piece; a progress bar counts as many lines."""
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self._line = ""
+
+    def take(self, text: str) -> list[Point]:
+        """The points of the lines that this piece completes."""
+        *lines, self._line = re.split(r"[\r\n]", self._line + text)
+        found = [point for line in lines if (point := _point(line))]
+        self.points += found
+        return found
+
+    def end(self) -> list[Point]:
+        """All points: the last line ends here too."""
+        self.take("\n")
+        return self.points
+
+
 def points(text: str) -> list[Point]:
-    """The points of a log, in its order; a progress bar counts as many lines."""
-    found = []
-    for line in re.split(r"[\r\n]+", text):
-        step, epoch, loss = STEP.search(line), EPOCH.search(line), LOSS.search(line)
-        if step or epoch:
-            position = (int(epoch[1]) if epoch else 0, int(step[1]) if step else 0)
-            found.append(Point(position, float(loss[1]) if loss else None))
-    return found
+    """The points of a whole log, in its order."""
+    log = Growing()
+    log.take(text)
+    return log.end()
+
+
+def _point(line: str) -> Point | None:
+    step, epoch, loss = STEP.search(line), EPOCH.search(line), LOSS.search(line)
+    if not (step or epoch):
+        return None
+    position = (int(epoch[1]) if epoch else 0, int(step[1]) if step else 0)
+    return Point(position, float(loss[1]) if loss else None)
 
 
 def repeated(attempts: Sequence[Sequence[Point]]) -> int:

@@ -169,8 +169,9 @@ class Trial:
         self._reference = reference
         self._order = {point.position: at for at, point in enumerate(calm)}
         self._moments = sorted(moments)
-        self._texts: dict[int, str] = {}
+        self._logs: dict[int, curve.Growing] = {}
         self._offsets: dict[int, int] = {}
+        self._done: dict[int, int] = {}
         self._begun = 0.0
         self._ran_s = 0.0
         self._kills: list[dict[str, Any]] = []
@@ -205,16 +206,17 @@ class Trial:
         return job
 
     def _read(self, job_id: str, attempt: int) -> None:
-        """Keep what an attempt has printed since it was read last."""
+        """Note what an attempt has printed since it was read last."""
         offset = self._offsets.get(attempt, 0)
         text, self._offsets[attempt] = _log(self._session, job_id, attempt, offset)
-        self._texts[attempt] = self._texts.get(attempt, "") + text
+        seen = self._logs.setdefault(attempt, curve.Growing()).take(text)
+        done = (self._order.get(point.position, -1) + 1 for point in seen)
+        self._done[attempt] = max([self._done.get(attempt, 0), *done])
 
     def _progress(self, attempt: int, now: float) -> float:
         """The share of the work that is done: by the steps in the log, or else by time."""
-        seen = [self._order.get(p.position, -1) for p in curve.points(self._texts[attempt])]
         if self._order:
-            return (max(seen, default=-1) + 1) / len(self._calm)
+            return self._done[attempt] / len(self._calm)
         return (self._ran_s + now - self._begun) / self._calm_s
 
     def _kill(self, job_id: str, attempt: int, done: float) -> None:
@@ -232,7 +234,7 @@ class Trial:
         )
 
     def _report(self, job: Any) -> dict[str, Any]:
-        listed = [curve.points(self._texts.get(n, "")) for n in range(1, job["attempt"] + 1)]
+        listed = [self._logs[n].end() for n in range(1, job["attempt"] + 1)]
         gap = curve.gap(self._calm, listed)
         whole = (job["ended_at"] - (job["created_at"])) / 1000
         calm = (self._reference["ended_at"] - self._reference["created_at"]) / 1000
