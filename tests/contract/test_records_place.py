@@ -77,7 +77,8 @@ def test_where_nothing_is_known_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_a_real_file_system_in_user_space_is_refused_with_the_ways_out(tmp_path: Path) -> None:
     """(fault 28) Before anything is made there; the server's own start says the same."""
-    with fuse.mounted(tmp_path / "away") as away:
+    with fuse.stuck(tmp_path / "away") as mounted:
+        away = mounted.place
         with pytest.raises(Refused) as refused:
             open_records(away / "records.db", tmp_path / "key", ManualClock())
         assert refused.value.key == "database-network"

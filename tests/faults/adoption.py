@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults.house import HANG_S, PROGRAM, House, create_body, opened
+from tests.faults.house import PROGRAM, House, create_body, opened
+from tests.faults.jobs import until
 from tests.faults.witness import Witness
 
 
@@ -24,8 +24,8 @@ def run(root: Path, jobs: int, restarts: int) -> list[float]:
             label = f"job-{number}"
             body = create_body(label, code, {**environments, "LABEL": label}, grace_s=0)
             client.call("POST", "jobs", body, token=label)
-        _until(lambda: len(witness.living()) == jobs)
-        _until(lambda: _running(client.get("jobs?limit=500&state=running")) == jobs)
+        until(lambda: len(witness.living()) == jobs)
+        until(lambda: _running(client.get("jobs?limit=500&state=running")) == jobs)
         for _ in range(restarts):
             house.kill()
             time.sleep(0.5)
@@ -41,7 +41,7 @@ def run(root: Path, jobs: int, restarts: int) -> list[float]:
         assert starts == jobs, f"{starts} programs were started for {jobs} jobs"
         for shown in client.get("jobs?limit=500&state=running")["jobs"]:
             client.call("POST", f"jobs/{shown['id']}/stop")
-        _until(lambda: not witness.living())
+        until(lambda: not witness.living())
         client.close()
     witness.close()
     return took
@@ -49,15 +49,8 @@ def run(root: Path, jobs: int, restarts: int) -> list[float]:
 
 def _await_adoption(house: House, jobs: int, before: int) -> None:
     wanted = f"{jobs} running attempts adopted"
-    _until(lambda: wanted in house.said()[before:])
+    until(lambda: wanted in house.said()[before:])
 
 
 def _running(answer: dict[str, list[object]]) -> int:
     return len(answer["jobs"])
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < ends, "it never came"
-        time.sleep(0.01)

@@ -9,7 +9,6 @@ makes of their timing does not.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import signal
@@ -25,11 +24,10 @@ from pathlib import Path
 from danlu.model.attempt import FINAL
 from danlu.node import identity
 from danlu.ports.crash import HITS, POINTS
-from danlu.stores.folder import FolderStore
 from tests.faults.checker import check
-from tests.faults.client import Refused
-from tests.faults.history import Accepted, AttemptRow, History, Kill, Look, Order, Remains, Word
-from tests.faults.house import HANG_S, PROGRAM, House, create_body, opened
+from tests.faults.client import HANG_S, Refused
+from tests.faults.history import Accepted, History, Kill, Look, Order, Remains, Word
+from tests.faults.house import PROGRAM, House, create_body, opened
 from tests.faults.witness import Witness
 
 WIDTH = 12
@@ -322,29 +320,19 @@ class Chaos:
             time.sleep(0.1)
         history.survivors = house.survivors()
         history.integrity.append(house.integrity())
-        store = FolderStore(str(house.data / "objects"))
         with house.database() as database:
             jobs = database.execute("SELECT id, client_token, node_count FROM jobs").fetchall()
             for job, label, tasks in jobs:
-                attempts = database.execute(
-                    "SELECT number, token, state, reason FROM attempts WHERE job_id = ?"
-                    " ORDER BY number",
-                    (job,),
-                )
                 events = database.execute(
                     "SELECT key FROM events WHERE job_id = ? ORDER BY sequence", (job,)
                 )
-                prefix = f"faults/{label}/"
                 history.remains.append(
                     Remains(
                         job,
                         label,
-                        tuple(AttemptRow(n, t, s, _code(r)) for n, t, s, r in attempts),
+                        tuple(house.attempts(job)),
                         tuple(key for (key,) in events),
-                        {
-                            info.key.removeprefix(prefix): b"".join(store.read("danlu", info.key))
-                            for info in store.walk("danlu", prefix)
-                        },
+                        house.outputs(f"faults/{label}/"),
                         {} if job in self.deleted else self._logs(job, tasks),
                     )
                 )
@@ -360,10 +348,6 @@ class Chaos:
 
 def _shoot(process: identity.Process) -> bool:
     return identity.send_to(process, signal.SIGKILL)
-
-
-def _code(reason: str | None) -> str:
-    return str(json.loads(reason)["code"]) if reason else ""
 
 
 def _of_task(directory: str) -> tuple[str, int]:

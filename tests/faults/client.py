@@ -17,7 +17,8 @@ from typing import Any
 
 from tests.faces.http import signing
 
-PATIENCE_S = 120.0
+HANG_S = 120.0
+"""A bound that only a hang reaches."""
 
 
 class Gone(Exception):
@@ -52,29 +53,28 @@ class Client:
     def get(self, path: str) -> Any:
         return self.call("GET", path)
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        token: str = "",
-        patience_s: float = PATIENCE_S,
-    ) -> Any:
+    def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Any:
         """The JSON of an answer below 400; Refused for one that will not change by waiting.
         `path` is below /danlu/v1/<project>/.
         """
-        target = f"/danlu/v1/{self.project}/{path}"
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        ends = time.monotonic() + patience_s
+        answer = self._patiently(method, path, b"" if body is None else data, token)
+        return json.loads(answer) if answer else {}
+
+    def read(self, path: str) -> bytes:
+        """The bytes of an answer."""
+        return self._patiently("GET", path, b"", "")
+
+    def _patiently(self, method: str, path: str, body: bytes, token: str) -> bytes:
+        ends = time.monotonic() + HANG_S
         while True:
             try:
-                status, answer = self._once(method, target, b"" if body is None else data, token)
+                status, _, answer = self.once(method, path, body, token)
             except (OSError, http.client.HTTPException):
-                self._drop()
+                self.close()
                 status, answer = 0, b""
             if 0 < status < 400:
-                return json.loads(answer) if answer else {}
+                return answer
             if status >= 500 and status != 503:
                 self.refusals.append(f"{method} {path}: {status} {answer[:300]!r}")
             if status in range(400, 503) and status != 429:
@@ -83,17 +83,11 @@ class Client:
                 raise Gone(f"{method} {path}: {status} {answer[:300]!r}")
             time.sleep(0.02)
 
-    def once(self, method: str, path: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
-        """Ask once: status, headers and body, whatever they are."""
-        return self._exchange(method, f"/danlu/v1/{self.project}/{path}", body, "")
-
-    def _once(self, method: str, target: str, body: bytes, token: str) -> tuple[int, bytes]:
-        status, _, answer = self._exchange(method, target, body, token)
-        return status, answer
-
-    def _exchange(
-        self, method: str, target: str, body: bytes, token: str
+    def once(
+        self, method: str, path: str, body: bytes = b"", token: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
+        """Ask once: status, headers and body, whatever they are."""
+        target = f"/danlu/v1/{self.project}/{path}"
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
         headers = {
@@ -121,29 +115,10 @@ class Client:
         return now + self.offset_s
 
     def close(self) -> None:
-        """Hang up."""
-        self._drop()
-
-    def _drop(self) -> None:
+        """Hang up; the next question calls again."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def read(self, path: str) -> bytes:
-        """The bytes of an answer."""
-        target = f"/danlu/v1/{self.project}/{path}"
-        ends = time.monotonic() + PATIENCE_S
-        while time.monotonic() < ends:
-            try:
-                status, answer = self._once("GET", target, b"", "")
-            except (OSError, http.client.HTTPException):
-                self._drop()
-                time.sleep(0.02)
-                continue
-            if status < 400:
-                return answer
-            raise Refused(status, answer)
-        raise Gone(path)
 
     def upload(self, name: str, *programs: Path) -> str:
         """Upload files as the code directory `name`; its address."""

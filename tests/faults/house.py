@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,11 @@ from danlu.node.directory import read_json
 from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import ProcessIdentity
-from tests.faults.client import Client
+from danlu.stores.folder import FolderStore
+from tests.faults.client import HANG_S, Client
+from tests.faults.history import AttemptRow
 from tests.services import ROOT
 
-HANG_S = 120.0
-"""A bound that only a hang reaches."""
 FLAVOR = "faults"
 CPUS = 1024
 TOML = f"""
@@ -233,6 +233,27 @@ class House:
             yield connection
         finally:
             connection.close()
+
+    def attempts(self, job: str) -> list[AttemptRow]:
+        """Every attempt of a job, the first one first."""
+        with self.database() as connection:
+            rows = connection.execute(
+                "SELECT number, token, state, reason FROM attempts WHERE job_id = ?"
+                " ORDER BY number",
+                (job,),
+            )
+            return [
+                AttemptRow(number, token, state, json.loads(reason)["code"] if reason else "")
+                for number, token, state, reason in rows
+            ]
+
+    def outputs(self, prefix: str) -> dict[str, bytes]:
+        """What is stored below a prefix."""
+        with closing(FolderStore(str(self.data / "objects"))) as store:
+            return {
+                info.key.removeprefix(prefix): b"".join(store.read("danlu", info.key))
+                for info in store.walk("danlu", prefix)
+            }
 
     def integrity(self) -> str:
         with self.database() as connection:

@@ -6,14 +6,13 @@ import json
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from danlu.model.attempt import FINAL
-from danlu.stores.folder import FolderStore
-from tests.faults.client import Client
-from tests.faults.house import FLAVOR, HANG_S, PROGRAM, House, create_body
+from tests.faults.client import HANG_S, Client
+from tests.faults.house import FLAVOR, PROGRAM, House, create_body
 from tests.faults.witness import Witness
 
 
@@ -71,6 +70,12 @@ class Jobs:
         name = body["metadata"]["name"]
         return str(self.client.call("POST", "jobs", body, token=name)["id"])
 
+    def submit_once(self, name: str) -> tuple[int, dict[str, str]]:
+        """Ask once for a job that waits: status and headers of the answer, whatever they are."""
+        with closing(self.house.client()) as client:
+            status, headers, _ = client.once("POST", "jobs", json.dumps(waiting(name)).encode())
+        return status, headers
+
     def show(self, job: str) -> dict[str, Any]:
         found: dict[str, Any] = self.client.get(f"jobs/{job}")
         return found
@@ -115,22 +120,11 @@ class Jobs:
 
     def outputs(self, prefix: str) -> dict[str, bytes]:
         """What is stored below a prefix."""
-        store = FolderStore(str(self.house.data / "objects"))
-        try:
-            return {
-                info.key.removeprefix(prefix): b"".join(store.read("danlu", info.key))
-                for info in store.walk("danlu", prefix)
-            }
-        finally:
-            store.close()
+        return self.house.outputs(prefix)
 
     def attempts(self, job: str) -> list[tuple[str, str]]:
         """State and reason of every attempt, the first one first."""
-        with self.house.database() as database:
-            rows = database.execute(
-                "SELECT state, reason FROM attempts WHERE job_id = ? ORDER BY number", (job,)
-            )
-            return [(state, json.loads(reason)["code"] if reason else "") for state, reason in rows]
+        return [(row.state, row.reason) for row in self.house.attempts(job)]
 
     def starts(self, job: str) -> int:
         """How often a program of the job was started."""
@@ -141,6 +135,16 @@ class Jobs:
     def directory(self, job: str) -> Path:
         """The directory of the first attempt's first task."""
         return self.house.tasks / f"{job}-1-0"
+
+
+def waiting(name: str) -> dict[str, Any]:
+    """A job that waits for ever: it wants more processors than are left."""
+    return {
+        "kind": "job",
+        "metadata": {"name": name, "description": "x" * 200},
+        "algorithm": {"command": "true"},
+        "spec": {"resource": {"flavor_id": "whole", "node_count": 1}},
+    }
 
 
 @contextmanager

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.disks import stuck
+from tests.fakes.fuse import stuck
 from tests.faults.house import House, opened
-from tests.faults.jobs import until, users
+from tests.faults.jobs import until, users, waiting
 from tests.faults.preload import built
-from tests.faults.test_server import raw_submit
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
@@ -45,7 +44,7 @@ def test_a_failed_fsync_ends_the_server(tmp_path: Path, faulty: str) -> None:
             until(lambda: jobs.show(job)["state"] == "running")
             (tmp_path / "faults").write_text("fsync")
             with pytest.raises((OSError, AssertionError)):
-                assert raw_submit(house.client(), "lost")[0] < 500
+                assert jobs.submit_once("lost")[0] < 500
             until(lambda: not house.alive())
             assert house.ended() == FAILED_FSYNC_EXIT
             (tmp_path / "faults").unlink()
@@ -69,7 +68,7 @@ def test_a_failed_write_is_refused_and_passes(tmp_path: Path, faulty: str) -> No
         job = jobs.steps("first", steps=1)
         jobs.until(job)
         (tmp_path / "faults").write_text("write")
-        status, _ = raw_submit(house.client(), "refused")
+        status, _ = jobs.submit_once("refused")
         assert status == 503
         assert jobs.show(job)["state"] == "succeeded"
         (tmp_path / "faults").unlink()
@@ -98,16 +97,6 @@ def test_a_rotten_page_stops_the_start(tmp_path: Path) -> None:
         assert status == 5, said
         assert str(file) in said
         assert file.read_bytes() == bytes(content)
-
-
-def waiting(name: str) -> dict[str, object]:
-    """A job that waits for a place: it wants the whole machine."""
-    return {
-        "kind": "job",
-        "metadata": {"name": name, "description": "x" * 200},
-        "algorithm": {"command": "sleep 1000"},
-        "spec": {"resource": {"flavor_id": "whole", "node_count": 1}},
-    }
 
 
 def test_a_log_that_was_deleted_stops_the_start(tmp_path: Path) -> None:

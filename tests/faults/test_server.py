@@ -21,8 +21,8 @@ from danlu.node import identity
 from tests.faults.chaos import Chaos
 from tests.faults.checker import check
 from tests.faults.client import Client
-from tests.faults.house import FLAVOR, opened
-from tests.faults.jobs import Jobs, until, users
+from tests.faults.house import opened
+from tests.faults.jobs import Jobs, until, users, waiting
 from tests.faults.proxy import Proxy
 from tests.faults.rows import Results
 from tests.services import ROOT, offered, require
@@ -119,26 +119,13 @@ def test_a_lock_that_somebody_holds_is_waited_for(tmp_path: Path) -> None:
         jobs.until(job)
         with house.database(write=True) as database:
             database.execute("BEGIN IMMEDIATE")
-            status, headers = raw_submit(house.client(), "blocked")
+            status, headers = jobs.submit_once("blocked")
             assert status == 503
             assert int(headers["retry-after"]) > 0
             assert jobs.show(job)["state"] == "succeeded", "reads go on"
             database.execute("ROLLBACK")
         assert jobs.until(jobs.steps("after", steps=1))["state"] == "succeeded"
         assert not jobs.client.refusals
-
-
-def raw_submit(client: Client, name: str) -> tuple[int, dict[str, str]]:
-    """Submit once: status and headers, whatever they are."""
-    body = {
-        "kind": "job",
-        "metadata": {"name": name},
-        "algorithm": {"command": "true"},
-        "spec": {"resource": {"flavor_id": FLAVOR, "node_count": 1}},
-    }
-    with closing(client):
-        status, headers, _ = client.once("POST", "jobs", json.dumps(body).encode())
-    return status, headers
 
 
 def test_a_submission_whose_reply_is_lost_is_one_job(tmp_path: Path) -> None:
@@ -175,8 +162,8 @@ def test_ten_thousand_jobs_at_once(tmp_path: Path, faults: Results) -> None:
         def submit(share: int) -> None:
             with closing(house.client()) as client:
                 for number in range(wanted // 8):
-                    body = waiting_body(f"crowd-{share}-{number}")
-                    status, headers, _ = client.once("POST", "jobs", body)
+                    body = json.dumps(waiting(f"crowd-{share}-{number}"))
+                    status, headers, _ = client.once("POST", "jobs", body.encode())
                     found[status] += 1
                     if status == 429:
                         assert int(headers["retry-after"]) > 0
@@ -203,18 +190,6 @@ def test_ten_thousand_jobs_at_once(tmp_path: Path, faults: Results) -> None:
         assert room <= found[201] <= room + 8, "no more than were on their way together"
         with house.database() as database:
             assert database.execute("SELECT count(*) FROM jobs").fetchone() == (found[201] + 1,)
-
-
-def waiting_body(name: str) -> bytes:
-    """A job that waits for ever: it wants more processors than are left."""
-    return json.dumps(
-        {
-            "kind": "job",
-            "metadata": {"name": name},
-            "algorithm": {"command": "true"},
-            "spec": {"resource": {"flavor_id": "whole", "node_count": 1}},
-        }
-    ).encode()
 
 
 def test_a_server_without_descriptors_recovers(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.disks import stuck
+from tests.fakes.fuse import stuck
 from tests.faults.house import opened
 from tests.faults.jobs import until, users
 
