@@ -82,7 +82,20 @@ def test_flavors_come_from_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ["cpus = 1", 'cpus = "1"\nmemory_gib = 1', "cpus = 1\nmemory_gib = 1\ngpu = 1"]
+    "table",
+    [
+        "cpus = 1",
+        'cpus = "1"\nmemory_gib = 1',
+        "cpus = 1\nmemory_gib = 1\ngpu = 1",
+        "cpus = 0.5\nmemory_gib = 1",
+        "cpus = 0\nmemory_gib = 1",
+        "cpus = true\nmemory_gib = 1",
+        "cpus = 1\nmemory_gib = -1",
+        "cpus = 1\nmemory_gib = inf",
+        "cpus = 1\nmemory_gib = nan",
+        "cpus = 1\nmemory_gib = 1\ngpus = 1.5",
+        "cpus = 1\nmemory_gib = 1\nprice_per_hour = -1",
+    ],
 )
 def test_a_flavor_with_a_wrong_field_is_refused(tmp_path: Path, table: str) -> None:
     (tmp_path / "danlu.toml").write_text(f'[flavors."x"]\n{table}\n')

@@ -335,9 +335,25 @@ def _flavors(value: Any, source: str) -> tuple[Flavor, ...]:
     return tuple(_flavor(name, table, source) for name, table in value.items())
 
 
+_NUMBERS = {
+    "cpus": "a whole number of at least 1",
+    "memory_gib": "a number of at least 0.001",
+    "gpus": "a whole number of at least 0",
+    "price_per_hour": "a number of at least 0",
+}
+_WHOLE = ("cpus", "gpus")
+_LEAST = {"cpus": 1.0, "memory_gib": 0.001}
+
+
+def _is_amount(value: object, *, least: float, whole: bool) -> bool:
+    """Whether `value` is a finite number that a flavor may hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return least <= value < 1e9 and (not whole or value == int(value))
+
+
 def _flavor(name: str, table: Any, source: str) -> Flavor:
-    numbers = ("cpus", "memory_gib", "gpus", "price_per_hour")
-    known = {*numbers, "gpu_model"}
+    known = {*_NUMBERS, "gpu_model"}
     if not isinstance(table, dict) or not {"cpus", "memory_gib"} <= table.keys():
         raise Invalid(
             "setting-value",
@@ -349,16 +365,17 @@ def _flavor(name: str, table: Any, source: str) -> Flavor:
     for key, value in table.items():
         if key not in known:
             raise Invalid("setting-unknown", key=f"flavors.{name}.{key}", source=source, hint="")
-        if key in numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
+        expected = _NUMBERS.get(key, "")
+        if expected and not _is_amount(value, least=_LEAST.get(key, 0), whole=key in _WHOLE):
             raise Invalid(
                 "setting-value",
                 key=f"flavors.{name}.{key}",
                 source=source,
                 value=value,
-                expected="a number",
+                expected=expected,
             )
     shape = Shape(
-        max(1, int(table["cpus"])),
+        int(table["cpus"]),
         int(table["memory_gib"] * GIB),
         int(table.get("gpus", 0)),
         str(table.get("gpu_model", "")),

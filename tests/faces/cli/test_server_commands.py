@@ -214,3 +214,60 @@ def test_completion_offers_jobs_and_never_waits_or_complains(empty: House) -> No
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(empty: House, shell: str) -> None:
     assert "_DANLU_COMPLETE" in empty.good("completion", shell)
+
+
+def test_an_address_for_a_server_that_runs_already_is_said_to_be_too_late(empty: House) -> None:
+    empty.good("up", "--port", "0")
+    done = empty.run("up", "--port", "1")
+    assert done.returncode == 0
+    assert b"--port 1 counts at a start only" in done.stderr
+    assert b"counts at a start only" not in empty.run("up").stderr
+
+
+def test_last_words_are_those_of_the_server_that_was_started(empty: House) -> None:
+    empty.data.mkdir()
+    (empty.data / local.LOG_FILE).write_text("an old trouble\n")
+    (empty.data / "danlu.toml").write_text("prot = 1\n")
+    done = empty.run("serve")
+    assert done.returncode == 2
+    (empty.data / "danlu.toml").write_text("default_environment = '/nowhere'\n")
+    done = empty.run("up", "--port", "0")
+    assert done.returncode != 0
+    assert b"/nowhere" in done.stderr
+    assert b"an old trouble" not in done.stderr
+
+
+def test_who_named_the_data_directory_is_said(empty: House, tmp_path: Path) -> None:
+    def source(*args: str, env: dict[str, str] | None = None) -> str:
+        rows = json.loads(empty.run("config", "--json", *args, env=env).stdout)["settings"]
+        return str(next(row["source"] for row in rows if row["name"] == "data"))
+
+    assert source() == "environment"
+    assert source("--data", str(tmp_path / "x")) == "flag"
+    assert source(env={"DANLU_DATA": ""}) == "default"
+
+
+@pytest.mark.parametrize("words", [["config"], ["--help"], ["ps", "--help"], ["--version"]])
+def test_an_output_that_takes_no_more_is_said_so_in_one_line(
+    empty: House, words: list[str]
+) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            empty.command(*words),
+            env=empty.env,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=HANG_S,
+            check=False,
+        )
+    assert done.returncode == 70
+    (line,) = done.stderr.decode().splitlines()
+    assert "cannot be written: No space left on device" in line
+
+
+def test_a_command_needs_no_file_beside_it(empty: House, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    empty.good("up", "--port", "0")
+    assert empty.good("run", "--", "echo", "hi", cwd=bare) == "hi\n"

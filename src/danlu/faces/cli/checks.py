@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from danlu import __version__
 from danlu.faces.cli import local, starting, view
@@ -367,7 +368,9 @@ def port(examined: Examined) -> Check:
     params = {"port": f"{examined.host}:{examined.port}"}
     if starting.free(examined.host, examined.port):
         return Check("port", OK, "port.free", params)
-    if local.held_by(str(examined.data)) is not None:
+    own = local.read_ready(str(examined.data))
+    alive = own is not None and local.held_by(str(examined.data)) is not None
+    if own is not None and alive and urlsplit(own["api"]).port == examined.port:
         return Check("port", OK, "port.own", params)
     return Check("port", WARN, "port.taken", params)
 

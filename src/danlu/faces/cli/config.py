@@ -21,7 +21,8 @@ def config(session: Session) -> int:
         value = settings.plain(getattr(loaded.settings, name))
         if name in SECRET and "@" in value:
             value = f"…@{value.rpartition('@')[2]}"
-        rows.append((name, value, loaded.sources[name], default, meaning))
+        source = session.data_source if name == "data" else loaded.sources[name]
+        rows.append((name, value, source, default, meaning))
     if session.json:
         keys = ("name", "value", "source", "default", "meaning")
         session.put_json({"settings": [dict(zip(keys, row, strict=True)) for row in rows]})

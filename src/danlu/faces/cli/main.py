@@ -9,7 +9,7 @@ from danlu.faces.cli.language import flag_of, language_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from danlu.faces.cli.session import Session
@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _pipe_closed()
     except KeyboardInterrupt:
         return 130
+    except OSError as error:  # of help: what commands meet is shown by `run`
+        return _output_failed(error, words)
 
 
 def run(command: Command, common: dict[str, Any], values: dict[str, Any]) -> int:
@@ -52,6 +54,7 @@ def run(command: Command, common: dict[str, Any], values: dict[str, Any]) -> int
         Terminal(out, err, color=common["color"]),
         language_of(common["lang"], os.environ),
         data=data_directory(common["data"], os.environ),
+        data_source="flag" if common["data"] else _data_source(os.environ),
         server=common["server"] or ("" if common["data"] else os.environ.get("DANLU_SERVER", "")),
         as_json=common["json"],
         quiet=common["quiet"],
@@ -71,6 +74,10 @@ def run(command: Command, common: dict[str, Any], values: dict[str, Any]) -> int
     return int(status)
 
 
+def _data_source(environ: Mapping[str, str]) -> str:
+    return "environment" if environ.get("DANLU_DATA") else "default"
+
+
 def _handler(path: str) -> Any:
     module, _, name = path.partition(":")
     __import__(module)
@@ -82,6 +89,16 @@ def _failed(session: Session, error: Exception) -> int:
     from danlu.faces.cli.failures import explain
 
     return explain(session, error)
+
+
+def _output_failed(error: OSError, words: list[str]) -> int:
+    from danlu.faces.cli.failures import output_failure
+
+    failure = output_failure(error)
+    if failure is None:
+        raise error
+    sys.stderr.write(f"danlu: {failure.message(language_of(flag_of(words), os.environ))}\n")
+    return failure.exit_status
 
 
 def _packaged_help() -> int:

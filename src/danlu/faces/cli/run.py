@@ -192,7 +192,11 @@ def _send_code(session: Session, work: Work, body: dict[str, Any]) -> None:
     from danlu.faces.cli.upload import upload
 
     algorithm = body["algorithm"]
-    algorithm["code_dir"] = upload(session, work.code)
+    place = upload(session, work.code)
+    if not place:
+        algorithm.pop("code_dir", None)  # a job file may name it
+        return
+    algorithm["code_dir"] = place
     if "command" in algorithm and "working_dir" not in algorithm:
         # A command begins where a script would: in its code.
         name = algorithm["code_dir"].rstrip("/").rpartition("/")[2]

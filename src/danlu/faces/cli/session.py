@@ -25,6 +25,7 @@ class Session:
         language: str,
         *,
         data: str,
+        data_source: str = "flag",
         server: str = "",
         as_json: bool = False,
         quiet: bool = False,
@@ -33,6 +34,8 @@ class Session:
         self.terminal = terminal
         self.language = language
         self.data = data
+        self.data_source = data_source
+        """Who named the data directory: flag, environment, or nobody (default)."""
         self.server = server
         self.json = as_json
         self.quiet = quiet

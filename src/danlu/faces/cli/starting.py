@@ -76,7 +76,7 @@ def _running(data: str) -> dict[str, Any]:
 
 def _start(data: str, flags: tuple[str, ...]) -> dict[str, Any]:
     path = os.path.join(data, local.LOG_FILE)
-    process = _spawn(data, path, (*flags, *_free_port(data, flags)))
+    process, begins_at = _spawn(data, path, (*flags, *_free_port(data, flags)))
     end = time.monotonic() + PATIENCE_S
     pause = 0.005
     while time.monotonic() < end:
@@ -86,15 +86,17 @@ def _start(data: str, flags: tuple[str, ...]) -> dict[str, Any]:
         if process.poll() is not None:
             # One that was killed says nothing against the next one.
             status = RETRY if process.returncode < 0 else FAULT
-            raise Failure(status, "server-died", log=path, words=_last_words(path))
+            raise Failure(status, "server-died", log=path, words=_last_words(path, begins_at))
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)
     process.terminate()
     raise Failure(RETRY, "server-slow", log=path, seconds=int(PATIENCE_S))
 
 
-def _spawn(data: str, path: str, flags: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    """`danlu serve` in a session of its own: neither Ctrl-C nor a hang-up here reaches it."""
+def _spawn(data: str, path: str, flags: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], int]:
+    """`danlu serve` in a session of its own: neither Ctrl-C nor a hang-up here reaches it. Also,
+    where in the log at `path` its words begin.
+    """
     mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     if os.path.exists(path) and os.path.getsize(path) > LOG_LIMIT_BYTES:
         os.replace(path, f"{path}.1")
@@ -103,7 +105,8 @@ def _spawn(data: str, path: str, flags: tuple[str, ...]) -> subprocess.Popen[byt
     command = [sys.executable, "-P", "-m", "danlu", "serve", "--data", data]
     command += ["--ready-file", local.ready_path(data), *flags]
     try:
-        return subprocess.Popen(
+        begins_at = os.fstat(log).st_size
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -111,6 +114,7 @@ def _spawn(data: str, path: str, flags: tuple[str, ...]) -> subprocess.Popen[byt
             cwd=data,
             start_new_session=True,
         )
+        return process, begins_at
     finally:
         os.close(log)
 
@@ -141,8 +145,9 @@ def free(host: str, port: int) -> bool:
         return True
 
 
-def _last_words(path: str) -> str:
+def _last_words(path: str, begins_at: int) -> str:
+    """What the server that was just started said; those before it had their own troubles."""
     with open(path, "rb") as file:
-        file.seek(max(0, os.path.getsize(path) - 8192))
+        file.seek(max(begins_at, os.path.getsize(path) - 8192))
         lines = file.read().decode("utf-8", "replace").splitlines()
     return "\n".join(lines[-LAST_LINES:])

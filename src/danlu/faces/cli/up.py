@@ -17,4 +17,6 @@ def up(session: Session, *, host: str | None, port: int | None) -> int:
     else:
         key = "server-started" if started else "server-runs"
         session.say(key, api=endpoint(ready, session.data).api)
+    if flags and not started:
+        session.say("server-flags-unused", flags=" ".join(flags))
     return 0

@@ -22,8 +22,12 @@ SEND_S = 300.0
 
 
 def upload(session: Session, directory: str) -> str:
-    """The storage path under which the server has the content of `directory`."""
+    """The storage path under which the server has the content of `directory`; empty where there
+    is nothing to send.
+    """
     tree = scan(directory)
+    if not tree.files:
+        return ""
     if tree.credentials:
         session.say("code-credentials", paths=", ".join(tree.credentials[:5]))
     digest = tree.digest()

@@ -286,6 +286,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "服务器已启动：{api}；可用 danlu down 停止",
     ),
     "server-runs": ("the server runs already at {api}", "服务器已在运行：{api}"),
+    "server-flags-unused": (
+        "{flags} counts at a start only; for another address: danlu down, then danlu up {flags}",
+        "{flags} 仅在启动时有效；如需更换地址：先 danlu down，再 danlu up {flags}",
+    ),
+    "output-failed": (
+        "the output cannot be written: {detail}; nothing else is wrong, write it somewhere else",
+        "无法写出输出：{detail}；其他一切正常，请输出到别处",
+    ),
     "server-stopped": ("the server is stopped; jobs go on", "服务器已停止；作业继续运行"),
     "server-not-up": (
         "no server runs on {data}; danlu up starts one",
