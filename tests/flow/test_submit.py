@@ -301,3 +301,15 @@ def test_a_place_that_is_closed_is_refused_by_name(house: House) -> None:
     apart = house.root.parent / f"{house.root.name}-apart"
     apart.mkdir()
     assert house.submit(inputs=(Input("data", LocalUrl(str(apart))),))
+
+
+@pytest.mark.parametrize("flavor", ["", "danlu.cpu.1u", "no.such"])
+def test_while_no_node_answers_a_submit_is_put_off_and_not_refused(
+    house: House, flavor: str
+) -> None:
+    house.engine.faults.deaf = True
+    with pytest.raises(Unavailable) as caught:
+        house.platform.catalog.flavor(flavor, 1, "flavor")
+    assert caught.value.key == "no-node-answers"
+    house.engine.faults.deaf = False
+    assert house.platform.catalog.flavor("", 1, "flavor").id

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from danlu.model.errors import Invalid, Refused
+from danlu.model.errors import Invalid, Refused, Unavailable
 from danlu.model.flavor import Flavor, default_of, of_machine
 from danlu.model.job import EngineChoice
 from danlu.model.resources import Offer, Shape
@@ -43,23 +43,24 @@ class Catalog:
 
     def flavors(self) -> tuple[Flavor, ...]:
         """Every flavor, CPU first, small to large."""
-        return tuple(self._by_id().values())
-
-    def _by_id(self) -> dict[str, Flavor]:
-        return _known(tuple(self.capacity()), self.configured)
+        return tuple(_known(tuple(self.capacity()), self.configured).values())
 
     def flavor(self, flavor_id: str, nodes: int, field: str) -> Flavor:
         """The flavor by its id (empty = the default), or Invalid / Refused where it cannot be.
 
-        Refused when no set of nodes could ever hold `nodes` tasks of it, whatever runs now.
+        Unavailable while no node answers that could have it. Refused when no set of nodes could
+        ever hold `nodes` tasks of it, whatever runs now.
         """
-        by_id = self._by_id()
+        offers = tuple(self.capacity())
+        by_id = _known(offers, self.configured)
         flavors = tuple(by_id.values())
+        if not offers and (flavor_id or self.default) not in by_id:
+            # Flavors are made from what nodes have: nothing is wrong with what was asked for.
+            raise Unavailable("no-node-answers")
         wanted = flavor_id or self.default or default_of(flavors).id
         if wanted not in by_id:
             raise Invalid("flavor-unknown", field=field, value=wanted, flavors=_names(flavors))
         found = by_id[wanted]
-        offers = self.capacity()
         if sum(offer.holds(found.shape) for offer in offers) >= nodes:
             return found
         most = max((offer for offer in offers), key=lambda offer: offer.cpus, default=None)

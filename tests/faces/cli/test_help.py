@@ -32,6 +32,14 @@ def test_the_packaged_help_is_what_click_renders(language: str) -> None:
     assert packaged == rendered(language), "run: make cli-help"
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_overview_has_one_sentence_a_command(language: str) -> None:
+    """What follows the first paragraph of a command's help is for its own page."""
+    listed = rendered(language).split("\n\n")[2:-2]
+    for section in listed[:-1]:
+        assert section.splitlines()[0].endswith((":", "：")), section
+
+
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"]])
 @pytest.mark.parametrize(("locale", "language"), [("zh_CN.UTF-8", "zh"), ("C", "en")])
 def test_help_is_shown_without_click(

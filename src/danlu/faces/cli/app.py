@@ -181,7 +181,7 @@ class Shown(click.Command):
             help=said(row.name, language),
             short_help=said(
                 f"{row.name}.short" if f"{row.name}.short" in OPTIONS else row.name, language
-            ),
+            ).partition("\n\n")[0],
             context_settings={
                 "allow_interspersed_args": not row.passes_on,
                 "terminal_width": COLUMNS,

@@ -145,6 +145,10 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "数据目录“{path}”正被另一个服务器（进程 {pid}）使用；请停止它（`danlu down`）或更换 --data",
     ),
+    "no-node-answers": (
+        "no node answers at the moment, so it is not known what a job could get; try again",
+        "目前没有节点响应，无法得知作业可用的规格；请稍后重试",
+    ),
     "database-other-server": (
         (
             "the database {path} is in use by another server ({holder}); stop that one, or give this"

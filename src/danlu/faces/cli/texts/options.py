@@ -372,10 +372,6 @@ OPTIONS: dict[str, tuple[str, str]] = {
             "不做任何修改。"
         ),
     ),
-    "image matrix.short": (
-        "Show the compatibility matrix, or read what is new on an index.",
-        "显示兼容矩阵，或读取索引上的新内容。",
-    ),
     "image matrix.index_url": (
         "The package index to read (default https://pypi.org/simple).",
         "要读取的软件包索引（默认 https://pypi.org/simple）。",
