@@ -30,6 +30,8 @@ LAYERS: dict[str, frozenset[str]] = {
     "wire": frozenset({"model"}),
     # A face also shows the nouns, and catches the errors, that wire and flow hand to it.
     "faces": frozenset({"wire", "flow", "ports", "model", "wiring", "settings", "registry"}),
+    # On the path of jobs, where nothing of ours is installed.
+    "runtime": frozenset(),
     "settings": frozenset({"model"}),
     "registry": frozenset({"model"}),
     "wiring": frozenset(

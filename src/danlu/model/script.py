@@ -28,7 +28,8 @@ class Layout:
     """Where the fixed places of a task lie on the engine; absolute paths.
 
     `home` stands for /home/ma-user, `cache` for /cache. `python` is the interpreter of the job's
-    environment, `path` its PATH.
+    environment, `path` its PATH; `runtime` holds the modules that scripts may import beside those
+    of their environment (moxing), empty = there are none.
     """
 
     home: str
@@ -37,6 +38,7 @@ class Layout:
     python: str
     path: str
     user: str = "ma-user"
+    runtime: str = ""
 
     @property
     def literal(self) -> bool:
@@ -204,7 +206,7 @@ def _environment(
         "TMPDIR": layout.temp,
         "PYTHONUNBUFFERED": "1",
         "PYTHONIOENCODING": "utf-8",
-        "PYTHONPATH": layout.job_dir if plan.code is None else f"{layout.job_dir}:{code_dir}",
+        "PYTHONPATH": _python_path(plan, layout, code_dir),
         "MA_HOME": layout.home,
         "MA_JOB_DIR": layout.job_dir,
         "MA_CODE_DIR": code_dir,
@@ -241,8 +243,22 @@ def _environment(
         for channel, place in _placed(plan, inputs, outputs)
         if channel.access is Access.ENV
     )
-    env.update(plan.environments)
-    return env
+    return _with_own(env, plan, layout)
+
+
+def _with_own(env: dict[str, str], plan: TaskPlan, layout: Layout) -> dict[str, str]:
+    """With the variables that the job's user asks for, which win."""
+    own = dict(plan.environments)
+    if "PYTHONPATH" in own and layout.runtime:
+        # A script that names its own modules still finds the platform's.
+        own["PYTHONPATH"] += f":{layout.runtime}"
+    return {**env, **own}
+
+
+def _python_path(plan: TaskPlan, layout: Layout, code_dir: str) -> str:
+    """The script's own modules come first: one that brings a `moxing` of its own gets that."""
+    own = [] if plan.code is None else [code_dir]
+    return ":".join(filter(None, [layout.job_dir, *own, layout.runtime]))
 
 
 def _if_any(plan: TaskPlan) -> dict[str, str]:

@@ -156,6 +156,7 @@ def reach_of(directory: TaskDirectory, plan: AgentPlan) -> Reach:
         readable=(
             *interpreter.needs(plan.layout.python, plan.environment),
             directory.file(files.TOLD),
+            *filter(None, [plan.layout.runtime]),
             *plan.isolation.readable,
         ),
         writable=(directory.file(files.WORK), *plan.isolation.writable),

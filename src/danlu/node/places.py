@@ -13,6 +13,9 @@ from danlu.model.errors import Refused
 from danlu.model.script import Layout
 from danlu.ports import task_directory as files
 
+RUNTIME = str(Path(__file__).resolve().parents[1] / "runtime")
+"""The modules that the platform puts on the path of scripts."""
+
 SOCKET_NAME_BYTES = 40
 """What multiprocessing puts behind TMPDIR for its sockets (`/pymp-xxxxxxxx/listener-xxxxxxxx`)."""
 SOCKET_PATH_BYTES = 107
@@ -27,6 +30,7 @@ def layout(directory: str, python: str, path: str) -> Layout:
         temp=_temp(directory),
         python=python,
         path=path,
+        runtime=RUNTIME,
     )
 
 
