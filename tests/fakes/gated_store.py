@@ -40,6 +40,7 @@ class GatedStore(FolderStore):
         source: bytes | BinaryIO,
         *,
         metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         if_absent: bool = False,
         if_etag: str | None = None,
     ) -> ObjectInfo:
@@ -48,5 +49,11 @@ class GatedStore(FolderStore):
         if self._broken is not None and self._broken.exists():
             raise Unavailable("store-failed", path=key, detail="broken by the test")
         return super().put(
-            bucket, key, source, metadata=metadata, if_absent=if_absent, if_etag=if_etag
+            bucket,
+            key,
+            source,
+            metadata=metadata,
+            headers=headers,
+            if_absent=if_absent,
+            if_etag=if_etag,
         )

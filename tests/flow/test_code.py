@@ -291,6 +291,7 @@ class Breaks(FolderStore):
         source: bytes | BinaryIO,
         *,
         metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         if_absent: bool = False,
         if_etag: str | None = None,
     ) -> ObjectInfo:

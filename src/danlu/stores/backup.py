@@ -162,6 +162,7 @@ def _bucket(bucket: Path, draft: Path, name: str) -> list[File]:
         # Content goes only after the change that no longer names it is committed.
         lock.execute("BEGIN IMMEDIATE")
         copy_database(source, index)
+        _drop_uploads(index)
         named = _named(index)
         for blob in named - copied.keys():
             copy(blob)
@@ -174,6 +175,14 @@ def _bucket(bucket: Path, draft: Path, name: str) -> list[File]:
 def _named(index: Path) -> set[str]:
     with contextlib.closing(sqlite3.connect(index, timeout=10)) as connection:
         return {row[0] for row in connection.execute("SELECT blob FROM objects")}
+
+
+def _drop_uploads(index: Path) -> None:
+    """An upload that is not complete is no object: its parts are not copied."""
+    with contextlib.closing(sqlite3.connect(index, isolation_level=None)) as connection:
+        if connection.execute("PRAGMA user_version").fetchone() >= (2,):
+            connection.execute("DELETE FROM parts")
+            connection.execute("DELETE FROM uploads")
 
 
 def copy_file(source: Path, root: Path, name: str) -> File:

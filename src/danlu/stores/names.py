@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from danlu.model.errors import Invalid
 from danlu.model.url import MAX_KEY_BYTES
+from danlu.ports.objects import HEADERS
 
 _BUCKET = re.compile(r"[a-z0-9]+(?:(?:\.|-+)[a-z0-9]+)*")
 _ADDRESS = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
 
 METADATA_BYTES = 8 << 10
-"""Keys and values of an object's metadata together, as OBS limits them."""
+"""Keys and values of an object's metadata together, as OBS limits them; likewise of its headers,
+and of its tags.
+"""
 
 
 def is_bucket(name: str) -> bool:
@@ -47,3 +51,27 @@ def part_bytes(text: str) -> bytes:
     except UnicodeEncodeError:
         shown = text.encode("utf-8", "backslashreplace").decode()
         raise Invalid("object-key-encoding", key=shown) from None
+
+
+def check_texts(texts: Mapping[str, str], field: str) -> None:
+    """Raise Invalid for metadata, headers or tags that are too long together."""
+    size = sum(
+        len(text.encode("utf-8", "surrogatepass")) for pair in texts.items() for text in pair
+    )
+    if size > METADATA_BYTES:
+        raise Invalid(
+            "field-too-long",
+            field=field,
+            size=size,
+            unit="bytes",
+            limit=METADATA_BYTES,
+            remedy="keep long values in an object of their own",
+        )
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise Invalid for a header that an object does not keep."""
+    for name in headers:
+        if name not in HEADERS:
+            raise Invalid("object-header", name=name, known=", ".join(HEADERS))
+    check_texts(headers, "headers")

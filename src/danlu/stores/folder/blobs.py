@@ -19,11 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from danlu.stores import disk
 from danlu.stores.folder.failures import of_disk
-from danlu.stores.folder.writing import Writing
+from danlu.stores.folder.writing import Source, Writing
 
 FANOUT = "0123456789abcdef"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
@@ -54,14 +53,14 @@ class Blobs:
         return self._blobs / blob[0] / blob
 
     @contextmanager
-    def receive(self, source: bytes | BinaryIO) -> Iterator[Incoming]:
+    def receive(self, source: bytes | Source, *, md5: bool = True) -> Iterator[Incoming]:
         """Write `source` to disk under a fresh name. Nothing of it stays unless it is kept."""
         with of_disk(self._directory):
             blob, descriptor = self._create()
         incoming = Incoming(self, blob)
         try:
             try:
-                writing = Writing(descriptor, self._directory)
+                writing = Writing(descriptor, self._directory, md5=md5)
                 incoming.size, incoming.md5, incoming.sha256 = writing.run(source)
                 yield incoming
             finally:

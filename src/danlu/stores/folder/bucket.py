@@ -7,22 +7,26 @@ A crash in between leaves the old or the new version; what is left over is swept
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from danlu.model.errors import Missing, PlatformError, Refused
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.ports.crash import crash_point
-from danlu.ports.objects import Listing, ObjectInfo
-from danlu.stores.folder import listing
+from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, Usage
+from danlu.stores.folder import listing, rows
 from danlu.stores.folder.blobs import Blobs, Incoming
+from danlu.stores.folder.condition import ALWAYS, Condition
 from danlu.stores.folder.failures import damaged, from_os
 from danlu.stores.folder.index import Connection, Index, alive
+from danlu.stores.folder.reading import Chain, Reading
+from danlu.stores.folder.rows import About, Found, bury, dumped, loaded, now
+from danlu.stores.folder.uploads import Uploads
+from danlu.stores.folder.writing import Source
 from danlu.stores.reserve import Reserve
 
 T = TypeVar("T")
@@ -35,40 +39,20 @@ LEFTOVERS = 1000
 """Dead blobs that one sweep removes; the next one goes on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What must hold of a key when its new version becomes visible."""
-
-    absent: bool = False
-    etag: str | None = None
-
-    def check(self, bucket: str, key: str, etag: str | None) -> None:
-        """Raise Refused (412) unless it holds of a key whose etag (None = no object) this is."""
-        broken = ""
-        if self.absent and etag is not None:
-            broken = "if absent: it exists"
-        elif self.etag is not None and etag != self.etag:
-            found = f"it has {etag}" if etag is not None else "it does not exist"
-            broken = f"if etag is {self.etag}: {found}"
-        if broken:
-            raise Refused("object-condition", http=412, bucket=bucket, key=key, condition=broken)
-
-
-ALWAYS = Condition()
-
-
 class Bucket:
     """A bucket as one process uses it. Methods raise Missing once it is deleted."""
 
-    def __init__(self, name: str, index: Path, leftover_age_s: float) -> None:
+    def __init__(self, name: str, index: Path, leftover_age_s: float, upload_age_s: float) -> None:
         self.name = name
         self._directory = index.parent
         self._index = Index(index)
         self._blobs = Blobs(index.parent)
         self._reserve = Reserve(index.parent / "reserve", RESERVE_BYTES)
         self._leftover_age_s = leftover_age_s
+        self._upload_age_s = upload_age_s
         self._next_sweep = 0.0
         self._gone: deque[str] = deque()
+        self.uploads = Uploads(self, self._index, self._blobs)
 
     def close(self) -> None:
         """Close what is open and idle."""
@@ -84,34 +68,67 @@ class Bucket:
         def change(connection: Connection) -> bool:
             if alive(connection):
                 return False
-            connection.execute("UPDATE bucket SET deleted = 0")
+            connection.execute("UPDATE bucket SET deleted = 0, created_at = ?", (now(),))
             return True
 
         return self._index.write(change)
 
     def delete(self) -> None:
-        """Make it not exist, if it is empty."""
+        """Make it not exist, if it is empty; uploads to it are dropped."""
 
         def change(connection: Connection) -> None:
-            self._check_alive(connection)
+            self.check_alive(connection)
             if connection.execute("SELECT 1 FROM objects LIMIT 1").fetchone():
                 raise Refused("bucket-not-empty", bucket=self.name)
-            connection.execute("UPDATE bucket SET deleted = 1")
+            bury(connection, self.uploads.drop(connection))
+            connection.execute("UPDATE bucket SET deleted = 1, tags = NULL")
 
         self._index.write(change)
         self.sweep()
 
     # ------------------------------------------------------------------ reading
 
+    def about(self) -> BucketInfo:
+        """What is known of the bucket."""
+
+        def run(connection: Connection) -> int:
+            self.check_alive(connection)
+            (created_at,) = connection.execute("SELECT created_at FROM bucket").fetchone()
+            return int(created_at)
+
+        return BucketInfo(self.name, self._index.read(run))
+
+    def usage(self) -> Usage:
+        """What it holds."""
+
+        def run(connection: Connection) -> Usage:
+            self.check_alive(connection)
+            sql = "SELECT count(*), coalesce(sum(size), 0) FROM objects"
+            return Usage(*connection.execute(sql).fetchone())
+
+        return self._index.read(run)
+
     def head(self, key: bytes) -> ObjectInfo:
         """What is known of an object."""
-        return self._find(key)[0]
+        return self._find(key).info
+
+    def tags(self, key: bytes | None) -> dict[str, str]:
+        """The tags of an object, or of the bucket."""
+        if key is not None:
+            return loaded(self._find(key).tags)
+
+        def run(connection: Connection) -> str | None:
+            self.check_alive(connection)
+            (tags,) = connection.execute("SELECT tags FROM bucket").fetchone()
+            return str(tags) if tags else None
+
+        return loaded(self._index.read(run))
 
     def page(self, prefix: bytes, delimiter: bytes, after: bytes, limit: int) -> Listing:
         """One page of a listing."""
 
         def run(connection: Connection) -> Listing:
-            self._check_alive(connection)
+            self.check_alive(connection)
             return listing.page(connection, self.name, prefix, delimiter, after, limit)
 
         return self._index.read(run)
@@ -119,21 +136,21 @@ class Bucket:
     def open(self, key: bytes) -> tuple[ObjectInfo, int]:
         """An object, and a descriptor from which its content is read."""
 
-        def use(info: ObjectInfo, path: Path) -> tuple[ObjectInfo, int]:
+        def use(found: Found, path: Path) -> tuple[ObjectInfo, int]:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            if os.fstat(descriptor).st_size != info.size:
+            if os.fstat(descriptor).st_size != found.info.size:
                 os.close(descriptor)
-                raise damaged(self.name, info.key, _WRONG_SIZE)
-            return info, descriptor
+                raise damaged(self.name, found.info.key, _WRONG_SIZE)
+            return found.info, descriptor
 
         return self._located(key, use)
 
     def file(self, key: bytes) -> Path:
         """The path of an object's content."""
 
-        def use(info: ObjectInfo, path: Path) -> Path:
-            if path.lstat().st_size != info.size:
-                raise damaged(self.name, info.key, _WRONG_SIZE)
+        def use(found: Found, path: Path) -> Path:
+            if path.lstat().st_size != found.info.size:
+                raise damaged(self.name, found.info.key, _WRONG_SIZE)
             return path
 
         return self._located(key, use)
@@ -143,8 +160,8 @@ class Bucket:
     def put(
         self,
         key: bytes,
-        source: bytes | BinaryIO,
-        metadata: Mapping[str, str],
+        source: bytes | Source,
+        about: About,
         condition: Condition = ALWAYS,
     ) -> ObjectInfo:
         """Store a new version of a key."""
@@ -152,43 +169,119 @@ class Bucket:
         if condition != ALWAYS:  # the content need not come at all where this fails already
             self._index.read(lambda connection: self._replaced(connection, key, condition))
         with self._blobs.receive(source) as incoming:
-            info = ObjectInfo(
-                bucket=self.name,
-                key=key.decode(),
-                size=incoming.size,
-                etag=incoming.md5.hex(),
-                modified_at=time.time_ns() // 1_000_000,
-                metadata=dict(metadata),
-                sha256=incoming.sha256.hex(),
-            )
-            self._commit(info, incoming, condition)
+            info = self.info(key, incoming, about)
+            self.commit(info, incoming, condition, tags=about.tags)
         return info
 
-    def adopt(self, source: ObjectInfo, path: Path, key: bytes) -> ObjectInfo:
-        """Store the content of the blob file `path` under a key, as a hard link where possible."""
-        self._sweep_if_due()
-        info = ObjectInfo(
+    def info(
+        self, key: bytes, incoming: Incoming, about: About, etag: str | None = None
+    ) -> ObjectInfo:
+        """What is said of content that has just come in."""
+        return ObjectInfo(
             bucket=self.name,
             key=key.decode(),
-            size=source.size,
-            etag=source.etag,
-            modified_at=time.time_ns() // 1_000_000,
-            metadata=source.metadata,
-            sha256=source.sha256,
+            size=incoming.size,
+            etag=etag or incoming.md5.hex(),
+            modified_at=now(),
+            metadata=dict(about.metadata),
+            sha256=incoming.sha256.hex(),
+            headers=dict(about.headers),
+        )
+
+    def append(self, key: bytes, source: bytes | BinaryIO, position: int, new: About) -> ObjectInfo:
+        """Store the content of a key and `source` behind it as its new version."""
+        try:
+            found = self._find(key)
+            old, descriptor = self.open(key)
+        except Missing as missing:
+            if missing.key != "no-such-object" or position:
+                raise
+            return self.put(key, source, new, Condition(absent=True))
+        with Reading(old, descriptor, 0, old.size) as content:
+            if position != old.size:
+                raise Refused(
+                    "object-position",
+                    bucket=self.name,
+                    key=old.key,
+                    position=position,
+                    size=old.size,
+                )
+            return self.put(key, Chain(content, source), found.about, Condition(etag=old.etag))
+
+    def adopt(self, source: Found, path: Path, key: bytes, about: About) -> ObjectInfo:
+        """Store the content of the blob file `path` under a key, as a hard link where possible."""
+        self._sweep_if_due()
+        info = replace(
+            source.info,
+            bucket=self.name,
+            key=key.decode(),
+            modified_at=now(),
+            metadata=dict(about.metadata),
+            headers=dict(about.headers),
         )
         try:
             with self._blobs.adopt(path) as incoming:
-                self._commit(info, incoming, ALWAYS)
+                self.commit(info, incoming, ALWAYS, tags=about.tags)
             return info
         except FileNotFoundError:
             raise
         except OSError:
-            with path.open("rb") as content:
-                return self.put(key, content, source.metadata)
+            with path.open("rb") as content, self._blobs.receive(content) as incoming:
+                self.commit(info, incoming, ALWAYS, tags=about.tags)
+            return info
 
-    def copy(self, key: bytes, target: Bucket, to_key: bytes) -> ObjectInfo:
-        """Copy an object, with its metadata, into `target`."""
-        return self._located(key, lambda info, path: target.adopt(info, path, to_key))
+    def copy(self, key: bytes, target: Bucket, to_key: bytes, about: About | None) -> ObjectInfo:
+        """Copy an object into `target`, with what belongs to it unless `about` is given."""
+
+        def use(found: Found, path: Path) -> ObjectInfo:
+            said = replace(about, tags=found.tags) if about else found.about
+            return target.adopt(found, path, to_key, said)
+
+        return self._located(key, use)
+
+    def describe(self, key: bytes, about: About) -> ObjectInfo:
+        """Replace metadata and headers of an object."""
+        values = (dumped(about.metadata), dumped(about.headers), now(), key)
+
+        def change(connection: Connection) -> None:
+            self._row(connection, key)
+            sql = "UPDATE objects SET metadata = ?, headers = ?, modified_at = ? WHERE key = ?"
+            connection.execute(sql, values)
+
+        self._index.write(change)
+        return self.head(key)
+
+    def set_tags(self, key: bytes | None, tags: Mapping[str, str]) -> None:
+        """Replace the tags of an object, or of the bucket."""
+
+        def change(connection: Connection) -> None:
+            self.check_alive(connection)
+            if key is None:
+                connection.execute("UPDATE bucket SET tags = ?", (dumped(tags),))
+            else:
+                self._row(connection, key)
+                values = (dumped(tags), key)
+                connection.execute("UPDATE objects SET tags = ? WHERE key = ?", values)
+
+        self._index.write(change)
+
+    def rename(self, key: bytes, to_key: bytes) -> ObjectInfo:
+        """Give an object another key, in one transaction."""
+
+        def change(connection: Connection) -> list[str]:
+            self._row(connection, key)
+            if key == to_key:
+                return []
+            old = self._replaced(connection, to_key, ALWAYS)
+            self._forget(connection)
+            connection.execute("DELETE FROM objects WHERE key = ?", (to_key,))
+            connection.execute("UPDATE objects SET key = ? WHERE key = ?", (to_key, key))
+            blobs = [old] if old else []
+            bury(connection, blobs)
+            return blobs
+
+        self.take_away(self._index.write(change))
+        return self.head(to_key)
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Remove keys in one transaction; on a full disk in several small ones."""
@@ -205,16 +298,16 @@ class Bucket:
 
     def _remove(self, keys: Sequence[bytes]) -> None:
         def change(connection: Connection) -> list[str]:
-            self._check_alive(connection)
+            self.check_alive(connection)
             self._forget(connection)
             blobs: list[str] = []
             for key in keys:
                 sql = "DELETE FROM objects WHERE key = ? RETURNING blob"
                 blobs.extend(blob for (blob,) in connection.execute(sql, (key,)).fetchall())
-            _bury(connection, blobs)
+            bury(connection, blobs)
             return blobs
 
-        self._take_away(self._index.write(change))
+        self.take_away(self._index.write(change))
 
     def sweep(self) -> None:
         """Remove what crashed writers left behind. A failure is not worth telling: it stays."""
@@ -222,8 +315,9 @@ class Bucket:
         self._reserve.fill()
         try:
             self._blobs.sweep(self._leftover_age_s, self._named)
+            self.uploads.sweep(self._upload_age_s)
             dead = self._index.read(_dead)
-            self._take_away(dead)
+            self.take_away(dead)
             if dead:
                 self._index.write(self._forget)
         except (OSError, PlatformError):
@@ -231,76 +325,87 @@ class Bucket:
 
     # ------------------------------------------------------------------ inside
 
-    def _check_alive(self, connection: Connection) -> None:
+    def check_alive(self, connection: Connection) -> None:
         if not alive(connection):
             raise Missing("no-such-bucket", bucket=self.name)
 
-    def _find(self, key: bytes) -> tuple[ObjectInfo, str]:
-        def run(connection: Connection) -> listing.Row:
-            row: listing.Row | None = connection.execute(listing.ONE, (key,)).fetchone()
-            if row is None:
-                self._check_alive(connection)
-                raise Missing("no-such-object", bucket=self.name, key=key.decode())
-            return row
+    def _row(self, connection: Connection, key: bytes) -> listing.Row:
+        row: listing.Row | None = connection.execute(listing.ONE, (key,)).fetchone()
+        if row is None:
+            self.check_alive(connection)
+            raise Missing("no-such-object", bucket=self.name, key=key.decode())
+        return row
 
-        row = self._index.read(run)
-        return listing.info(self.name, row), row[-1]
+    def _find(self, key: bytes) -> Found:
+        row = self._index.read(lambda connection: self._row(connection, key))
+        return Found(listing.info(self.name, row), row[-1], row[-2])
 
-    def _located(self, key: bytes, use: Callable[[ObjectInfo, Path], T]) -> T:
+    def _located(self, key: bytes, use: Callable[[Found, Path], T]) -> T:
         """Use the file of an object; again where it was replaced in between."""
-        info, blob = self._find(key)
+        found = self._find(key)
         while True:
             try:
-                return use(info, self._blobs.path(blob))
+                return use(found, self._blobs.path(found.blob))
             except FileNotFoundError as problem:
-                newer, other = self._find(key)
-                if other == blob:
-                    raise damaged(self.name, info.key, "its content is gone") from problem
-                info, blob = newer, other
+                newer = self._find(key)
+                if newer.blob == found.blob:
+                    raise damaged(self.name, found.info.key, "its content is gone") from problem
+                found = newer
             except OSError as problem:
                 raise from_os(problem, self._directory) from problem
 
     def _replaced(self, connection: Connection, key: bytes, condition: Condition) -> str | None:
         """The blob that a put to `key` replaces, if the bucket and the condition let it."""
-        self._check_alive(connection)
-        sql = "SELECT blob, etag FROM objects WHERE key = ?"
+        self.check_alive(connection)
+        sql = "SELECT blob, etag, parts FROM objects WHERE key = ?"
         row = connection.execute(sql, (key,)).fetchone()
-        condition.check(self.name, key.decode(), row[1].hex() if row else None)
+        condition.check(self.name, key.decode(), listing.etag_text(*row[1:]) if row else None)
         return row[0] if row else None
 
-    def _commit(self, info: ObjectInfo, incoming: Incoming, condition: Condition) -> None:
-        key = info.key.encode()
-        metadata = json.dumps(info.metadata, separators=(",", ":")) if info.metadata else None
-        row = (
-            key,
-            incoming.blob,
-            info.size,
-            bytes.fromhex(info.etag),
-            bytes.fromhex(info.sha256),
-            info.modified_at,
-            metadata,
-        )
+    def commit(
+        self,
+        info: ObjectInfo,
+        incoming: Incoming,
+        condition: Condition,
+        *,
+        tags: str | None = None,
+        also: Callable[[Connection], list[str]] | None = None,
+    ) -> None:
+        """Make an object of `incoming`. `also` is done in the same transaction: it gives back
+        content that has lost its row by it, or raises before it changes anything.
+        """
 
         def change(connection: Connection) -> list[str]:
-            old = self._replaced(connection, key, condition)
+            old = self._replaced(connection, info.key.encode(), condition)
+            blobs = also(connection) if also else []
+            rows.put(connection, info, incoming.blob, tags)
+            return [*blobs, old] if old else blobs
+
+        self.land(incoming, change)
+
+    def land(self, incoming: Incoming, change: Callable[[Connection], list[str]]) -> None:
+        """Carry out `change`, after which a row names `incoming` and none the content that it
+        gives back.
+        """
+
+        def run(connection: Connection) -> list[str]:
+            blobs = change(connection)
             self._forget(connection)
-            connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            blobs = [old] if old else []
-            _bury(connection, blobs)
+            bury(connection, blobs)
             return blobs
 
         incoming.risk()
         crash_point("objects.before-index")
         try:
-            replaced = self._index.write(change, incoming.directory)
-        except (Refused, Missing):
+            replaced = self._index.write(run, incoming.directory)
+        except (Invalid, Refused, Missing):
             incoming.discard()
             raise
         crash_point("objects.after-index")
         incoming.keep()
-        self._take_away(replaced)
+        self.take_away(replaced)
 
-    def _take_away(self, blobs: Sequence[str]) -> None:
+    def take_away(self, blobs: Sequence[str]) -> None:
         """Remove content that no row names; the next transaction forgets it."""
         self._gone.extend(blob for blob in blobs if self._blobs.remove(blob))
 
@@ -314,7 +419,7 @@ class Bucket:
         wanted = set(blobs)
 
         def run(connection: Connection) -> set[str]:
-            rows = connection.execute("SELECT blob FROM objects")
+            rows = connection.execute("SELECT blob FROM objects UNION ALL SELECT blob FROM parts")
             return {blob for (blob,) in rows if blob in wanted}
 
         return self._index.read(run)
@@ -325,12 +430,6 @@ class Bucket:
 
 
 _WRONG_SIZE = "its content has another size than the index says"
-
-
-def _bury(connection: Connection, blobs: Sequence[str]) -> None:
-    """Note, in the same transaction, which content has lost its row."""
-    if blobs:
-        connection.executemany("INSERT INTO dead VALUES (?)", [(blob,) for blob in blobs])
 
 
 def _dead(connection: Connection) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,18 +24,19 @@ from danlu.stores.folder.failures import of_disk
 T = TypeVar("T")
 Connection = sqlite3.Connection
 
-VERSION = 1
+VERSION = 2
 BUSY_S = 30.0
 GROUP = 256
 """Changes of one commit at most, so that the first of them does not wait for ever."""
 MOST_IDLE = 8
 
-_SCHEMA = (
-    # One row. A deleted bucket keeps its empty index: a file that other processes have open is
-    # never taken away from under them.
-    "CREATE TABLE bucket (deleted INTEGER NOT NULL)",
-    "INSERT INTO bucket VALUES (1)",
-    """
+_STEPS = {
+    1: (
+        # One row. A deleted bucket keeps its empty index: a file that other processes have open is
+        # never taken away from under them.
+        "CREATE TABLE bucket (deleted INTEGER NOT NULL)",
+        "INSERT INTO bucket VALUES (1)",
+        """
     CREATE TABLE objects (
         key BLOB PRIMARY KEY,
         blob TEXT NOT NULL,
@@ -45,10 +47,44 @@ _SCHEMA = (
         metadata TEXT
     ) WITHOUT ROWID
     """,
-    # Blobs whose row is gone; the file goes next, then the row here.
-    "CREATE TABLE dead (blob TEXT PRIMARY KEY) WITHOUT ROWID",
-    f"PRAGMA user_version = {VERSION}",
-)
+        # Blobs whose row is gone; the file goes next, then the row here.
+        "CREATE TABLE dead (blob TEXT PRIMARY KEY) WITHOUT ROWID",
+    ),
+    2: (
+        "ALTER TABLE bucket ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE bucket ADD COLUMN tags TEXT",
+        "UPDATE bucket SET created_at = (SELECT coalesce(min(modified_at), :now) FROM objects)",
+        # How many parts an object was uploaded in; 0 = it was stored as one piece.
+        "ALTER TABLE objects ADD COLUMN parts INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE objects ADD COLUMN headers TEXT",
+        "ALTER TABLE objects ADD COLUMN tags TEXT",
+        # `etag` is that of the object an upload has become; NULL while it is open.
+        """
+    CREATE TABLE uploads (
+        id TEXT PRIMARY KEY,
+        key BLOB NOT NULL,
+        created_at INTEGER NOT NULL,
+        used_at INTEGER NOT NULL,
+        metadata TEXT,
+        headers TEXT,
+        etag TEXT
+    ) WITHOUT ROWID
+    """,
+        "CREATE INDEX uploads_of_key ON uploads (key, id)",
+        """
+    CREATE TABLE parts (
+        upload TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        blob TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        md5 BLOB NOT NULL,
+        modified_at INTEGER NOT NULL,
+        PRIMARY KEY (upload, number)
+    ) WITHOUT ROWID
+    """,
+    ),
+}
+"""What brings an index from the version before to this one."""
 
 
 class Index:
@@ -64,10 +100,7 @@ class Index:
         """Make the tables of a new index. Nobody else knows of the file yet."""
         with self._translated(), self._connection() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                connection.execute(statement)
-            connection.execute("COMMIT")
+            _upgrade(connection, 0)
         self.close()
 
     def read(self, run: Callable[[Connection], T]) -> T:
@@ -224,6 +257,24 @@ def _check_version(connection: Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > VERSION:
         raise EngineError("objects-newer", path=path, found=found, known=VERSION)
+    if 0 < found < VERSION:  # 0 is a file that `Index.make` is about to fill
+        _upgrade(connection, found)
+
+
+def _upgrade(connection: Connection, found: int) -> None:
+    """Bring an index to `VERSION` in one transaction, unless somebody else just did."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if connection.execute("PRAGMA user_version").fetchone() == (found,):
+            now = {"now": time.time_ns() // 1_000_000}
+            for version in range(found + 1, VERSION + 1):
+                for statement in _STEPS[version]:
+                    connection.execute(statement, now if ":now" in statement else {})
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
 
 
 def _roll_back(connection: Connection) -> None:

@@ -11,17 +11,10 @@ from danlu.ports.objects import Listing, ObjectInfo
 if TYPE_CHECKING:
     from danlu.stores.folder.index import Connection
 
-ONE = """
-SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects WHERE key = ?
-"""
-_FROM = """
-SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects
-WHERE key >= ? ORDER BY key
-"""
-_BETWEEN = """
-SELECT key, size, etag, sha256, modified_at, metadata, blob FROM objects
-WHERE key >= ? AND key < ? ORDER BY key
-"""
+ROW = "key, size, etag, parts, sha256, modified_at, metadata, headers, tags, blob"
+ONE = f"SELECT {ROW} FROM objects WHERE key = ?"  # noqa: S608 - no text of a user
+_FROM = f"SELECT {ROW} FROM objects WHERE key >= ? ORDER BY key"  # noqa: S608 - as above
+_BETWEEN = f"SELECT {ROW} FROM objects WHERE key >= ? AND key < ? ORDER BY key"  # noqa: S608 - as above
 STEPS = 16
 """Folded keys that are stepped over before a new search is cheaper."""
 
@@ -30,16 +23,22 @@ Row = tuple[Any, ...]
 
 def info(bucket: str, row: Row) -> ObjectInfo:
     """What a row of these queries says."""
-    key, size, etag, sha256, modified_at, metadata, _ = row
+    key, size, etag, parts, sha256, modified_at, metadata, headers, _, _ = row
     return ObjectInfo(
         bucket=bucket,
         key=key.decode(),
         size=size,
-        etag=etag.hex(),
+        etag=etag_text(etag, parts),
         modified_at=modified_at,
         metadata=json.loads(metadata) if metadata else {},
         sha256=sha256.hex(),
+        headers=json.loads(headers) if headers else {},
     )
+
+
+def etag_text(digest: bytes, parts: int) -> str:
+    """The etag of an object: that of S3, also for one uploaded in parts."""
+    return f"{digest.hex()}-{parts}" if parts else digest.hex()
 
 
 def page(

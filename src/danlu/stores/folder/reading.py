@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
+from typing import Self
 
 from danlu.ports.objects import ObjectInfo
 from danlu.stores.folder.failures import damaged
-from danlu.stores.folder.writing import CHUNK
+from danlu.stores.folder.writing import CHUNK, Source
 
 
 class Reading(Iterator[bytes]):
@@ -35,6 +37,12 @@ class Reading(Iterator[bytes]):
         self._at += len(chunk)
         return chunk
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Stop reading."""
         descriptor, self._descriptor = self._descriptor, -1
@@ -43,3 +51,23 @@ class Reading(Iterator[bytes]):
 
     def __del__(self) -> None:
         self.close()
+
+
+class Chain:
+    """Chunks, and what comes behind them, as one stream."""
+
+    def __init__(self, chunks: Iterator[bytes], behind: bytes | Source = b"") -> None:
+        self._chunks = chunks
+        self._behind = io.BytesIO(behind) if isinstance(behind, bytes) else behind
+        self._left = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to `size` bytes; nothing at the end."""
+        if not self._left:
+            self._left = next(self._chunks, b"")
+        if not self._left:
+            return self._behind.read(size)
+        if size < 0:
+            size = len(self._left)
+        part, self._left = self._left[:size], self._left[size:]
+        return part

@@ -13,12 +13,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from danlu.model.errors import Invalid, Missing
-from danlu.ports.objects import Listing, ObjectInfo
+from danlu.ports.objects import (
+    BucketInfo,
+    Listing,
+    ObjectInfo,
+    Part,
+    Parts,
+    Upload,
+    Uploads,
+    Usage,
+)
 from danlu.stores import disk
 from danlu.stores.folder.blobs import Blobs
+from danlu.stores.folder.condition import Condition
 from danlu.stores.folder.failures import of_disk
-from danlu.stores.folder.reading import Reading
-from danlu.stores.names import METADATA_BYTES, check_bucket, is_bucket, key_bytes, part_bytes
+from danlu.stores.folder.reading import Chain, Reading
+from danlu.stores.folder.rows import About
+from danlu.stores.names import (
+    check_bucket,
+    check_headers,
+    check_texts,
+    is_bucket,
+    key_bytes,
+    part_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +45,7 @@ if TYPE_CHECKING:
 
 INDEX = "index.db"
 LEFTOVER_AGE_S = 3600.0
+UPLOAD_AGE_S = 7 * 24 * 3600.0
 BATCH = 500
 """Keys that one transaction deletes."""
 
@@ -49,14 +68,18 @@ class FolderStore:
 
     Threads and processes may use one store, and several stores one directory, at once; a store
     may be carried across a fork. `leftover_age_s`: what crashed writers left behind is removed
-    when it is older than this.
+    when it is older than this; `upload_age_s`: uploads in which nothing has happened for so long.
     """
 
     def __init__(
-        self, root: str | os.PathLike[str], *, leftover_age_s: float = LEFTOVER_AGE_S
+        self,
+        root: str | os.PathLike[str],
+        *,
+        leftover_age_s: float = LEFTOVER_AGE_S,
+        upload_age_s: float = UPLOAD_AGE_S,
     ) -> None:
         self._root = Path(root).absolute()
-        self._leftover_age_s = leftover_age_s
+        self._ages = (leftover_age_s, upload_age_s)
         self._open = _Open()
         _stores.add(self)
         with of_disk(self._root):
@@ -89,6 +112,12 @@ class FolderStore:
     def delete_bucket(self, bucket: str) -> None:
         self._bucket(bucket).delete()
 
+    def bucket(self, bucket: str) -> BucketInfo:
+        return self._bucket(bucket).about()
+
+    def usage(self, bucket: str) -> Usage:
+        return self._bucket(bucket).usage()
+
     # ------------------------------------------------------------------ objects
 
     def put(
@@ -98,14 +127,13 @@ class FolderStore:
         source: bytes | BinaryIO,
         *,
         metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         if_absent: bool = False,
         if_etag: str | None = None,
     ) -> ObjectInfo:
-        from danlu.stores.folder.bucket import Condition
-
-        _check_metadata(metadata or {})
+        about = _about(metadata, headers)
         condition = Condition(if_absent, if_etag)
-        return self._bucket(bucket).put(key_bytes(key), source, metadata or {}, condition)
+        return self._bucket(bucket).put(key_bytes(key), source, about, condition)
 
     def head(self, bucket: str, key: str) -> ObjectInfo:
         return self._bucket(bucket).head(key_bytes(key))
@@ -128,9 +156,53 @@ class FolderStore:
         while batch := [key_bytes(key) for key in islice(pending, BATCH)]:
             opened.remove(batch)
 
-    def copy(self, bucket: str, key: str, to_bucket: str, to_key: str) -> ObjectInfo:
+    def copy(
+        self,
+        bucket: str,
+        key: str,
+        to_bucket: str,
+        to_key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
         source, target = self._bucket(bucket), self._bucket(to_bucket)
-        return source.copy(key_bytes(key), target, key_bytes(to_key))
+        kept = metadata is None and headers is None
+        about = None if kept else _about(metadata, headers)
+        return source.copy(key_bytes(key), target, key_bytes(to_key), about)
+
+    def describe(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        return self._bucket(bucket).describe(key_bytes(key), _about(metadata, headers))
+
+    def append(
+        self,
+        bucket: str,
+        key: str,
+        source: bytes | BinaryIO,
+        position: int,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        about = _about(metadata, headers)
+        return self._bucket(bucket).append(key_bytes(key), source, position, about)
+
+    def rename(self, bucket: str, key: str, to_key: str) -> ObjectInfo:
+        return self._bucket(bucket).rename(key_bytes(key), key_bytes(to_key))
+
+    def tags(self, bucket: str, key: str | None = None) -> Mapping[str, str]:
+        return self._bucket(bucket).tags(None if key is None else key_bytes(key))
+
+    def set_tags(self, bucket: str, key: str | None, tags: Mapping[str, str]) -> None:
+        check_texts(tags, "tags")
+        self._bucket(bucket).set_tags(None if key is None else key_bytes(key), tags)
 
     def list(
         self,
@@ -152,6 +224,73 @@ class FolderStore:
             yield from page.objects
             after = page.next
 
+    # ------------------------------------------------------------------ uploads
+
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Upload:
+        return self._bucket(bucket).uploads.create(key_bytes(key), _about(metadata, headers))
+
+    def put_part(
+        self, bucket: str, key: str, upload: str, number: int, source: bytes | BinaryIO
+    ) -> Part:
+        return self._bucket(bucket).uploads.put(key_bytes(key), upload, number, source)
+
+    def copy_part(
+        self,
+        bucket: str,
+        key: str,
+        upload: str,
+        number: int,
+        from_bucket: str,
+        from_key: str,
+        start: int = 0,
+        length: int | None = None,
+    ) -> Part:
+        content = Chain(self.read(from_bucket, from_key, start, length))
+        return self._bucket(bucket).uploads.put(key_bytes(key), upload, number, content)
+
+    def parts(
+        self, bucket: str, key: str, upload: str, *, after: int = 0, limit: int = 1000
+    ) -> Parts:
+        return self._bucket(bucket).uploads.parts(key_bytes(key), upload, after, limit)
+
+    def uploads(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        delimiter: str = "",
+        after: tuple[str, str] = ("", ""),
+        limit: int = 1000,
+    ) -> Uploads:
+        return self._bucket(bucket).uploads.page(
+            part_bytes(prefix), part_bytes(delimiter), (part_bytes(after[0]), after[1]), limit
+        )
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload: str,
+        parts: Sequence[tuple[int, str]],
+        *,
+        if_absent: bool = False,
+        if_etag: str | None = None,
+    ) -> ObjectInfo:
+        condition = Condition(if_absent, if_etag)
+        return self._bucket(bucket).uploads.complete(key_bytes(key), upload, parts, condition)
+
+    def abort_upload(self, bucket: str, key: str, upload: str) -> None:
+        self._bucket(bucket).uploads.abort(key_bytes(key), upload)
+
+    # ------------------------------------------------------------------ of this store alone
+
     def local_file(self, bucket: str, key: str) -> str:
         """As the port says. The file goes when the object is replaced or deleted: whoever finds
         it gone asks again.
@@ -159,7 +298,9 @@ class FolderStore:
         return str(self._bucket(bucket).file(key_bytes(key)))
 
     def sweep(self) -> None:
-        """Remove what crashed writers left behind in every bucket. Also done now and then."""
+        """Remove what crashed writers, and uploads that nobody goes on with, have left in every
+        bucket. Also done now and then.
+        """
         for name in self.buckets():
             self._bucket(name).sweep()
 
@@ -182,7 +323,7 @@ class FolderStore:
 
             with here.lock:
                 bucket = here.buckets.setdefault(
-                    name, Bucket(name, self._root / name / INDEX, self._leftover_age_s)
+                    name, Bucket(name, self._root / name / INDEX, *self._ages)
                 )
         return bucket
 
@@ -226,16 +367,8 @@ class _Open:
         self.buckets: dict[str, Bucket] = {}
 
 
-def _check_metadata(metadata: Mapping[str, str]) -> None:
-    size = sum(
-        len(text.encode("utf-8", "surrogatepass")) for pair in metadata.items() for text in pair
-    )
-    if size > METADATA_BYTES:
-        raise Invalid(
-            "field-too-long",
-            field="metadata",
-            size=size,
-            unit="bytes",
-            limit=METADATA_BYTES,
-            remedy="keep long values in an object of their own",
-        )
+def _about(metadata: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> About:
+    """What a caller wants kept with an object, if it may be."""
+    check_texts(metadata or {}, "metadata")
+    check_headers(headers or {})
+    return About(metadata or {}, headers or {})

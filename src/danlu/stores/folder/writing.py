@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 from danlu.model.errors import Unavailable
 from danlu.stores.folder.failures import of_disk
@@ -17,17 +17,25 @@ LARGE = 4 << 20
 LARGE_CHUNK = 1 << 20
 
 
-class Writing:
-    """Writes one stream to a descriptor."""
+class Source(Protocol):
+    """What gives bytes until it gives none."""
 
-    def __init__(self, descriptor: int, directory: Path) -> None:
+    def read(self, size: int = ..., /) -> bytes:
+        """Up to `size` bytes; nothing at the end."""
+
+
+class Writing:
+    """Writes one stream to a descriptor. Its MD5 may be left out: it is the slowest part."""
+
+    def __init__(self, descriptor: int, directory: Path, *, md5: bool = True) -> None:
         self._descriptor = descriptor
         self._directory = directory
+        self._wants_md5 = md5
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
         self._size = 0
 
-    def run(self, source: bytes | BinaryIO) -> tuple[int, bytes, bytes]:
+    def run(self, source: bytes | Source) -> tuple[int, bytes, bytes]:
         """Write everything, durably. Size, MD5 and SHA-256."""
         if isinstance(source, bytes | bytearray | memoryview):
             self._take(source)
@@ -44,13 +52,18 @@ class Writing:
         return self._size, self._md5.digest(), self._sha256.digest()
 
     def _take(self, data: bytes) -> None:
-        self._md5.update(data)
+        if self._wants_md5:
+            self._md5.update(data)
         self._sha256.update(data)
         self._write(data)
 
-    def _rest(self, source: BinaryIO) -> None:
+    def _rest(self, source: Source) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
+        if not self._wants_md5:
+            while chunk := source.read(LARGE_CHUNK):
+                self._take(chunk)
+            return
         with ThreadPoolExecutor(1) as beside:
             while chunk := source.read(LARGE_CHUNK):
                 try:
