@@ -23,7 +23,7 @@ PREFIX = "DANLU_"
 FILE = "danlu.toml"
 CLIENT_VARIABLES = frozenset(
     {"SERVER", "ACCESS_KEY", "SECRET_KEY", "LANG", "JOB_ID", "ATTEMPT", "STOP_FILE", "DEBUG"}
-    | {"CRASH_POINTS"}
+    | {"CRASH_POINTS", "OBS_ENDPOINT", "OBS_REGION", "OBS_ACCESS_KEY", "OBS_SECRET_KEY"}
 )
 """`DANLU_*` variables that belong to the command line, to a job or to the kill harness."""
 

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from danlu.model.attempt import Event
 from danlu.model.errors import Invalid, Refused
 from danlu.model.identity import AccessKey, Secret, User, Workspace
-from danlu.ports.records import JobQuery, Records
+from danlu.model.storage import access_key_of
+from danlu.ports.records import JobQuery, Move, Records
 from danlu.stores.sql import writer
 from danlu.stores.sql.opening import open_database
 from danlu.stores.sql.records import SqlRecords
 from danlu.stores.sql.signatures import Signatures
-from tests.contract.samples import USER, WAIT, WORKSPACE, Store, submission
+from tests.contract.samples import OTHER, USER, WAIT, WORKSPACE, Store, submission, submitted
 
 UNKNOWN = ["", "x", "' OR 1=1 --", "a\0b", "\ud800", "%"]
 CANARY = "canary-of-the-secret-key-7f3a9c"
@@ -86,6 +88,37 @@ def test_access_keys(people: Records) -> None:
     assert people.access_keys(USER.id) == ["AK1", "AK2"]
     assert people.access_keys("nobody") == people.access_keys("a\0") == []
     assert [people.access_key(one) for one in (*UNKNOWN, "ak1")] == [None] * (len(UNKNOWN) + 1)
+
+
+def test_an_attempt_has_a_key_while_it_lives(people: Records) -> None:
+    [first] = submitted(people, submission())
+    [other] = submitted(people, submission())
+    name = access_key_of(first.job_id, 1)
+
+    found = people.access_key(name)
+
+    assert found is not None
+    assert (found.access_key, found.user, found.job) == (name, USER, first.job_id)
+    again, others = people.access_key(name), people.access_key(access_key_of(other.job_id, 1))
+    assert again is not None
+    assert others is not None
+    secret = found.secret.reveal()
+    assert secret == again.secret.reveal() != others.secret.reveal()
+    assert len(secret) == 43
+    assert people.access_keys(USER.id) == []
+    assert people.access_key(access_key_of(first.job_id, 2)) is None
+    assert people.access_key(access_key_of("no-such-job", 1)) is None
+
+    people.move(Move(first, Event.STOP, 5)).result(WAIT)
+
+    assert people.access_key(name) is None
+
+
+def test_the_key_of_an_attempt_is_nobodys_without_its_user(people: Records) -> None:
+    for user, workspace in (("nobody", WORKSPACE.id), (USER.name, OTHER.id)):
+        [key] = submitted(people, submission(user=user, workspace=workspace))
+
+        assert people.access_key(access_key_of(key.job_id, 1)) is None
 
 
 def test_a_secret_is_nowhere_in_clear(store: Store) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from danlu.engines.memory_script import Script
 from danlu.flow.delete import delete
+from danlu.flow.loop import Loop
 from danlu.model.attempt import State
 from danlu.model.errors import Missing, Refused
 from danlu.model.reason import Blame, ReasonCode
 from danlu.model.resources import Offer
-from danlu.model.retry import Retry
+from danlu.model.retry import Cause, Retry
+from danlu.model.script import TaskPlan
+from danlu.model.storage import StorageAccess, access_key_of
+from danlu.ports.records import EventQuery
 from tests.flow.house import House
 
 
@@ -315,6 +321,34 @@ def test_a_job_whose_node_is_gone_can_be_deleted_and_frees_its_place(house: Hous
         house.view(job)
     house.turn(10)
     assert house.records.swept() == []
+
+
+def test_every_attempt_has_a_key_of_its_own_for_the_storage(house: House) -> None:
+    seen: list[StorageAccess] = []
+
+    def script(plan: TaskPlan) -> Script:
+        assert plan.storage is not None
+        seen.append(plan.storage)
+        return Script(exit_code=1 if plan.attempt == 1 else 0)
+
+    house.records.add_user(house.caller.user).result()
+    house.platform = replace(house.platform, obs="http://127.0.0.1:9", region="here")
+    house.loop = Loop(house.platform, house.board)
+    house.engine._script_of = script
+    job = house.submit(node_count=2, retry=Retry(1, (Cause.USER_ERROR,)))
+    for _ in range(12):
+        house.turn(10)
+
+    assert house.view(job).attempt.state is State.SUCCEEDED
+    assert [one.access_key for one in seen] == [
+        *[access_key_of(job, 1)] * 2,
+        *[access_key_of(job, 2)] * 2,
+    ]
+    assert {one.endpoint for one in seen} == {"http://127.0.0.1:9"}
+    assert len({one.secret_key for one in seen}) == 2
+    told = repr([*house.records.events("p1", job, EventQuery()), house.view(job)])
+    assert not [one for one in seen if one.secret_key in told]
+    assert house.records.access_key(access_key_of(job, 2)) is None
 
 
 def test_orphans_of_a_lost_database_are_ended(house: House) -> None:

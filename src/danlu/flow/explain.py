@@ -10,6 +10,7 @@ from danlu.flow.platform import Platform
 from danlu.model import queue
 from danlu.model.job import JobSpec
 from danlu.model.script import Layout, World, world
+from danlu.model.storage import StorageAccess
 from danlu.ports.engine import Previews, Ref
 
 
@@ -61,10 +62,12 @@ def preview(platform: Platform, spec: JobSpec) -> Preview | None:
     waiting = queue.Waiting("dry-run", spec.priority, 0, 0, spec.shape, spec.node_count)
     places = queue.fit(waiting, capacity) or ()
     worlds: list[World] = []
+    # The key pair is made when an attempt begins, and nobody but its program sees it.
+    storage = StorageAccess(platform.obs, platform.region, "…", "…") if platform.obs else None
     layout: Layout | None = None
     for place in places:
         ref = Ref("00000000-0000-4000-8000-000000000000", 1, place.task, "0" * 32)
-        task = plan(platform, spec, ref, place, gpus)
+        task = plan(platform, spec, ref, place, gpus, storage=storage)
         layout = engine.layout(ref, task)
         worlds.append(world(task, layout))
     return None if layout is None else Preview(layout, tuple(worlds))

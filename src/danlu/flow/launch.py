@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+
 from danlu.flow.board import Board, Entry
 from danlu.flow.plan import plan
 from danlu.flow.platform import Platform
-from danlu.model.attempt import Event, State
+from danlu.model.attempt import AttemptKey, Event, State
 from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent, Level
 from danlu.model.job import Intent
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import Gpu
+from danlu.model.storage import StorageAccess, access_key_of
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import Launch, Phase
 from danlu.ports.records import Move
+
+log = logging.getLogger(__name__)
 
 
 def launch(platform: Platform, board: Board) -> bool:
@@ -39,11 +44,20 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
     places = {place.task: place for place in entry.attempt.placement}
     job = entry.job
     since = job.created_at if entry.key.number > 1 else 0
+    storage = _storage(platform, entry.key)
     launches = [
         Launch(
             ref,
             places[ref.task].node,
-            plan(platform, job.spec, ref, places[ref.task], gpus, resumes_from=since),
+            plan(
+                platform,
+                job.spec,
+                ref,
+                places[ref.task],
+                gpus,
+                resumes_from=since,
+                storage=storage,
+            ),
         )
         for ref in entry.refs
     ]
@@ -62,6 +76,20 @@ def _launch(platform: Platform, board: Board, entry: Entry, gpus: dict[str, Gpu]
         reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
         event = JobEvent(now, "job-failed", reason.told(), Level.ERROR)
         board.end(Move(entry.key, Event.REFUSED, now, events=(event,), reason=reason))
+
+
+def _storage(platform: Platform, attempt: AttemptKey) -> StorageAccess | None:
+    """How the program of an attempt reaches the storage: with a key pair of its own."""
+    key = None
+    if platform.obs:
+        try:
+            key = platform.records.access_key(access_key_of(attempt.job_id, attempt.number))
+        except PlatformError:
+            # The key file is not there. Many jobs need no storage, and none would run.
+            log.exception("job %s runs without a key for the storage", attempt.job_id)
+    if key is None:
+        return None
+    return StorageAccess(platform.obs, platform.region, key.access_key, key.secret.reveal())
 
 
 def _nothing_there(platform: Platform, entry: Entry) -> bool:

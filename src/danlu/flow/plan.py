@@ -7,6 +7,7 @@ from danlu.model.attempt import Placement
 from danlu.model.job import JobSpec
 from danlu.model.resources import Gpu
 from danlu.model.script import TaskPlan
+from danlu.model.storage import StorageAccess
 from danlu.ports.engine import Ref
 
 
@@ -18,9 +19,11 @@ def plan(
     gpus: dict[str, Gpu],
     *,
     resumes_from: int = 0,
+    storage: StorageAccess | None = None,
 ) -> TaskPlan:
     """What one task of a job needs to run. `resumes_from` is the instant (UTC ms) since when what
-    lies in its outputs is the job's own; 0 for a first attempt, which starts afresh.
+    lies in its outputs is the job's own; 0 for a first attempt, which starts afresh. `storage` is
+    how its program reaches objects; None = it cannot.
     """
     return TaskPlan(
         job_id=ref.job_id,
@@ -54,6 +57,7 @@ def plan(
         hang_after_s=_hang_after_s(platform, spec),
         log_rules=spec.log_rules,
         resumes_from=resumes_from,
+        storage=storage,
     )
 
 

@@ -65,6 +65,9 @@ class Platform:
     """Opens a directory of this machine."""
     api: str = ""
     """This server's own address, for jobs that want to call it."""
+    obs: str = ""
+    """Where jobs find the storage: the OBS gateway's address; empty = there is none."""
+    region: str = ""
     against_torch: Callable[[str, tuple[str, ...]], Rejection | None] = nothing_against
     """Why a version of torch cannot run on GPUs of these models; None where nothing is known."""
     closed: Callable[[str], str] = nothing_closed

@@ -52,6 +52,10 @@ class AccessKey:
     access_key: str
     secret: Secret
     user: User
+    job: str = ""
+    """The job for whose attempt it was made: it opens the storage, and nothing else, while the
+    attempt lives. Empty = it is a user's own.
+    """
 
 
 @dataclass(frozen=True, slots=True)

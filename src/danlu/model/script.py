@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from danlu.model.job import STOP_SIGNALS, Access, EngineChoice, Input, Output, Parameter
 from danlu.model.log_rules import LogRule
 from danlu.model.resources import Gpu
+from danlu.model.storage import StorageAccess
 from danlu.model.url import ObjectUrl
 
 LITERAL_HOME = "/home/ma-user"
@@ -116,6 +117,9 @@ class TaskPlan:
     resumes_from: int = 0
     """What lies in the outputs since this instant (UTC ms) was written by earlier attempts, and is
     brought back; 0 = there are none."""
+
+    storage: StorageAccess | None = None
+    """How the program reaches objects; None = it cannot."""
 
     @property
     def task_name(self) -> str:
@@ -252,7 +256,8 @@ def _with_own(env: dict[str, str], plan: TaskPlan, layout: Layout) -> dict[str, 
     if "PYTHONPATH" in own and layout.runtime:
         # A script that names its own modules still finds the platform's.
         own["PYTHONPATH"] += f":{layout.runtime}"
-    return {**env, **own}
+    storage = {} if plan.storage is None else plan.storage.variables(own)
+    return {**env, **storage, **own}
 
 
 def _python_path(plan: TaskPlan, layout: Layout, code_dir: str) -> str:

@@ -73,6 +73,8 @@ class Containment:
     def _program(self, found: World) -> Program:
         name, _, value = ending.marker(self._directory.path).partition("=")
         variables = {**self._plan.environment, **found.env, name: value}
+        if self._plan.plan.storage is not None:
+            variables = self._plan.plan.storage.past_proxies(variables)
         if self.apart and self._plan.plan.node_count > 1:
             # Tasks of one machine share neither memory nor sockets; NCCL is to use the network.
             plan = self._plan.plan

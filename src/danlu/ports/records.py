@@ -202,7 +202,11 @@ class Records(Protocol):
         """Store a user; False if the name is taken."""
 
     def access_key(self, access_key: str) -> AccessKey | None:
-        """A key pair with its user; the secret decrypted."""
+        """A key pair with its user; the secret decrypted.
+
+        `model.storage.access_key_of` names the pair of an attempt, which nobody has to store: it
+        is there while the attempt lives.
+        """
 
     def access_keys(self, user_id: str) -> Sequence[str]:
         """The access keys (not the secrets) of a user."""

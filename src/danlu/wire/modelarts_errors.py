@@ -91,6 +91,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "signature-date": SIGNATURE,
         "signature-body": SIGNATURE,
         "signature-key": SIGNATURE,
+        "key-for-storage": SIGNATURE,
         "signature-mismatch": SIGNATURE,
         "signature-replayed": SIGNATURE,
         "token-unknown": SIGNATURE,

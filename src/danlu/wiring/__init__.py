@@ -138,6 +138,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         limits,
         folder=FolderShelf,
         api=api,
+        region=settings.region,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
         closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),

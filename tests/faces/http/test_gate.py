@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from danlu.engines.memory_script import Script
 from danlu.faces.http.gate import SAME_SECOND_S, Access, Fresh, host_name
 from danlu.faces.http.route import DeclaredRoute
+from danlu.model.storage import access_key_of
 from tests.faces.http import signing
 from tests.faces.http.live import Answer, Live, create_body
 
@@ -72,6 +74,20 @@ def test_no_route_lets_in_no_or_wrong_credentials(shared: Live) -> None:
             assert answer.status == 401, (route.method, path, headers)
             assert answer.json["error_code"] == "APIGW.0301"
             assert answer.headers["www-authenticate"] == "SDK-HMAC-SHA256"
+
+
+def test_the_key_of_a_job_opens_no_route(shared: Live) -> None:
+    """A script is not its user: what it finds in its environment is for the storage."""
+    name = f"job-{uuid.uuid4().hex[:8]}"
+    shared.script(name, Script(duration_s=None))
+    job_id = shared.submit(name)
+    found = shared.running.platform.records.access_key(access_key_of(job_id, 1))
+    assert found is not None
+    pair = (found.access_key, found.secret.reveal())
+    for route in routes(shared):
+        if route.rule.access in (Access.CALLER, Access.PROJECT):
+            answer = shared.call(route.method, target(shared, route, job_id), b"", key=pair)
+            assert (answer.status, answer.key) == (403, "key-for-storage"), route.path
 
 
 def test_another_projects_caller_sees_nothing_of_ours(shared: Live) -> None:

@@ -108,6 +108,8 @@ class Gate:
         key = self._key(authorization.access_key)
         if key is None:
             raise Denied("signature-key", access_key=authorization.access_key)
+        if key.job:
+            raise Denied("key-for-storage", http=403, access_key=authorization.access_key)
         signature.verify(
             sent,
             authorization,

@@ -38,6 +38,10 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         "the access key '{access_key}' is not known to this server",
         "服务器上没有访问密钥“{access_key}”",
     ),
+    "key-for-storage": (
+        "the access key '{access_key}' is a job's and opens the storage only; sign with a user's key",
+        "访问密钥“{access_key}”属于作业，只能访问存储；请使用用户的密钥签名",
+    ),
     "signature-mismatch": (
         (
             "the signature does not match the request; check the secret key, and that a proxy between"

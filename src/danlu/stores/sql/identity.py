@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, Table, bindparam, delete, select
+from sqlalchemy import Select, Table, and_, bindparam, delete, select
 
 from danlu.model.identity import AccessKey, User, Workspace
+from danlu.model.storage import attempt_of
 from danlu.stores.sql import schema
 from danlu.stores.sql.bounds import storable
 from danlu.stores.sql.reads import Reads
@@ -27,6 +28,19 @@ _KEY = (
     select(schema.access_keys.c.secret, *_users)
     .join(schema.users, schema.access_keys.c.user_id == _users.id)
     .where(schema.access_keys.c.access_key == bindparam("wanted"))
+)
+_ATTEMPT = (
+    select(schema.attempts.c.token, *_users)
+    .join(schema.jobs, schema.jobs.c.id == schema.attempts.c.job_id)
+    .join(
+        schema.users,
+        and_(_users.name == schema.jobs.c.user, _users.workspace == schema.jobs.c.workspace),
+    )
+    .where(
+        schema.attempts.c.job_id == bindparam("wanted"),
+        schema.attempts.c.number == bindparam("number"),
+        schema.LIVE_ATTEMPT,
+    )
 )
 _KEYS = (
     select(schema.access_keys.c.access_key)
@@ -79,11 +93,21 @@ class Identity:
         return None if row is None else User(*row)
 
     def access_key(self, access_key: str) -> AccessKey | None:
-        """A key pair with its user."""
+        """A key pair with its user; that of an attempt as long as the attempt lives."""
+        attempt = attempt_of(access_key)
+        if attempt is not None:
+            return self._of_attempt(access_key, *attempt)
         row = self._one(_KEY, access_key)
         if row is None:
             return None
         return AccessKey(access_key, self._keys.open(bytes(row[0]), access_key), User(*row[1:]))
+
+    def _of_attempt(self, access_key: str, job_id: str, number: int) -> AccessKey | None:
+        row = self._one(_ATTEMPT, job_id, number=number)
+        if row is None:
+            return None
+        secret = self._keys.derived(access_key, str(row[0]), may_make=self._is_first())
+        return AccessKey(access_key, secret, User(*row[1:]), job_id)
 
     def seal(self, key: AccessKey) -> bytes:
         """Encrypt the secret of a new pair.
@@ -91,8 +115,10 @@ class Identity:
         The key file is made for the first pair only: a new one beside older pairs would hide
         that the old one is lost.
         """
-        first = not self._reads.rows(_ANY_KEY)
-        return self._keys.seal(key.secret, key.access_key, may_make=first)
+        return self._keys.seal(key.secret, key.access_key, may_make=self._is_first())
+
+    def _is_first(self) -> bool:
+        return not self._reads.rows(_ANY_KEY)
 
     def access_keys(self, user_id: str) -> list[str]:
         """The access keys of a user."""

@@ -6,7 +6,9 @@ a row's secret cannot be moved to another row. A copy of the database alone give
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hmac
 import os
 import stat
 import tempfile
@@ -21,6 +23,8 @@ from danlu.model.identity import Secret
 from danlu.stores import disk
 
 KEY_BYTES = 32
+DERIVED = b"danlu: the secret of an attempt"
+"""Keeps what is derived apart from everything else that the key may ever be used for."""
 NONCE_BYTES = 12
 FORM = b"\x01"
 """The first byte of what is stored: how the rest was made."""
@@ -33,25 +37,35 @@ class KeyFile:
         self._path = path
         self._lock = threading.Lock()
         self._cipher: AESGCM | None = None
+        self._key = b""
+
+    def derived(self, owner: str, token: str, *, may_make: bool = True) -> Secret:
+        """The secret that follows from the key, an owner and his token: always the same, and
+        stored nowhere. `may_make` as for `seal`.
+        """
+        self._opened(may_make=may_make)
+        text = b"\0".join((DERIVED, owner.encode(), token.encode()))
+        digest = hmac.digest(self._key, text, "sha256")
+        return Secret(base64.urlsafe_b64encode(digest).rstrip(b"=").decode())
 
     def seal(self, secret: Secret, owner: str, *, may_make: bool = True) -> bytes:
         """Encrypt a secret of `owner`. `may_make`: make the key if there is none."""
         nonce = os.urandom(NONCE_BYTES)
-        sealed = self._key(may_make=may_make).encrypt(
+        sealed = self._opened(may_make=may_make).encrypt(
             nonce, secret.reveal().encode(), FORM + owner.encode()
         )
         return FORM + nonce + sealed
 
     def open(self, sealed: bytes, owner: str) -> Secret:
         """Decrypt; Refused where this key or this owner is not the one it was sealed for."""
-        cipher = self._key(may_make=False)
+        cipher = self._opened(may_make=False)
         nonce, rest = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
         try:
             return Secret(cipher.decrypt(nonce, rest, sealed[:1] + owner.encode()).decode())
         except (InvalidTag, ValueError) as error:
             raise Refused("key-file-wrong", path=self._path, owner=owner) from error
 
-    def _key(self, *, may_make: bool) -> AESGCM:
+    def _opened(self, *, may_make: bool) -> AESGCM:
         cipher = self._cipher
         if cipher is not None:
             return cipher
@@ -62,6 +76,7 @@ class KeyFile:
                 raise Refused(
                     "key-file-unreadable", path=self._path, detail=error.strerror
                 ) from error
+            self._key = key
             self._cipher = cipher = AESGCM(key)
         return cipher
 
