@@ -84,6 +84,12 @@ class Settings:
         "未指定环境的作业所用的 Python 环境目录（默认为数据目录下的 environments/default，"
         "否则为服务器自身的 Python）",
     )
+    images: str = _setting(
+        "",
+        "the directory of images: their environments, and the cache these are made from, on one"
+        " file system (default: images in the data directory)",
+        "镜像目录：镜像的环境及其缓存，须位于同一文件系统（默认为数据目录下的 images）",
+    )
     default_flavor: str = _setting(
         "",
         "the flavor of jobs that name none (default: by the machine)",

@@ -15,21 +15,35 @@ from danlu.images.pylock import Target
 from danlu.model.errors import Missing
 from danlu.model.image import CPU
 
-CUDA = [
-    (one, backend) for one in definition.built_in() for backend in one.backends if backend != CPU
-]
-IDS = [f"{one.id}.{backend}" for one, backend in CUDA]
+EVERY = [(one, backend) for one in definition.built_in() for backend in one.backends]
+CUDA = [pair for pair in EVERY if pair[1] != CPU]
 
 
-@pytest.fixture(params=CUDA, ids=IDS)
+def ids(pairs: list[tuple[Definition, str]]) -> list[str]:
+    return [f"{one.id}.{backend}" for one, backend in pairs]
+
+
+@pytest.fixture(params=EVERY, ids=ids(EVERY))
 def found(request: pytest.FixtureRequest) -> tuple[Definition, Lock]:
     one, backend = request.param
     return one, lock.built_in(one, backend)
 
 
-def test_every_cuda_image_has_a_lock_and_there_is_no_other() -> None:
+@pytest.fixture(params=CUDA, ids=ids(CUDA))
+def cuda(request: pytest.FixtureRequest) -> tuple[Definition, Lock]:
+    one, backend = request.param
+    return one, lock.built_in(one, backend)
+
+
+@pytest.fixture
+def cpu() -> tuple[Definition, Lock]:
+    ((one, backend),) = (pair for pair in EVERY if pair not in CUDA)
+    return one, lock.built_in(one, backend)
+
+
+def test_every_image_has_a_lock_and_there_is_no_other() -> None:
     files = (resources.files("danlu.images") / "locks").iterdir()
-    assert {file.name for file in files} == {f"{one}.json" for one in IDS}
+    assert {file.name for file in files} == {f"{one}.json" for one in ids(EVERY)}
 
 
 def test_a_lock_is_that_of_its_definition(found: tuple[Definition, Lock]) -> None:
@@ -44,10 +58,10 @@ def test_a_lock_is_that_of_its_definition(found: tuple[Definition, Lock]) -> Non
 
 
 def test_what_is_locked_beside_torch_is_what_the_matrix_says(
-    found: tuple[Definition, Lock],
+    cuda: tuple[Definition, Lock],
 ) -> None:
     """The index's own metadata, resolved by uv, against a table that was read from wheels."""
-    one, locked = found
+    one, locked = cuda
     release = next(r for r in matrix.packaged().releases if r.torch == one.torch)
     versions = {wheel.name: wheel.version for wheel in locked.wheels}
     assert versions["nvidia-cudnn-cu12"] == release.cudnn
@@ -58,8 +72,8 @@ def test_what_is_locked_beside_torch_is_what_the_matrix_says(
     assert versions["torchaudio"] == release.torchaudio
 
 
-def test_only_one_major_version_of_cuda_is_locked(found: tuple[Definition, Lock]) -> None:
-    majors = {name[-4:] for name in (wheel.name for wheel in found[1].wheels) if "-cu1" in name}
+def test_only_one_major_version_of_cuda_is_locked(cuda: tuple[Definition, Lock]) -> None:
+    majors = {name[-4:] for name in (wheel.name for wheel in cuda[1].wheels) if "-cu1" in name}
     assert majors == {"cu12"}
 
 
@@ -70,8 +84,17 @@ def test_every_wheel_fits_the_system_that_the_image_is_for(found: tuple[Definiti
         assert parse_wheel_filename(wheel.filename)[3] & ranks.keys(), wheel.filename
 
 
+def test_without_cuda_nothing_of_it_is_locked(cpu: tuple[Definition, Lock]) -> None:
+    """Neither NVIDIA's libraries, nor a companion that was compiled for them."""
+    one, locked = cpu
+    versions = {wheel.name: wheel.version for wheel in locked.wheels}
+    assert versions["torch"] == f"{one.torch}+cpu"
+    assert not [name for name in versions if name.startswith(("nvidia-", "cuda-", "triton"))]
+    assert "torchvision" not in versions
+
+
 def test_an_image_without_a_lock_says_so() -> None:
-    (one,) = (one for one in definition.built_in() if one.backends == (CPU,))
+    one = next(iter(definition.built_in()))
     with pytest.raises(Missing) as caught:
-        lock.built_in(one, CPU)
+        lock.built_in(one, "cu999")
     assert one.id in str(caught.value)

@@ -170,3 +170,69 @@ class DoesNotFit(Refused):
         """The rule that is broken and what to change."""
         fix = self.rejection.fix_text(language)
         return text(self.key, language, **self.params, fix=fix)
+
+
+@dataclass(frozen=True, slots=True)
+class Realised:
+    """An environment that is ready. `python` is the version that it runs on, `system` what the
+    host is: packages are the lock's to the byte, the system is the host's.
+    """
+
+    id: str
+    name: str
+    backend: str
+    python: str
+    torch: str
+    packages: int
+    size_bytes: int
+    digest: str
+    system: str
+    made_at: int
+    took_s: float
+    realisation: str = "venv"
+    os: str = "host"
+    parent: str = ""
+    """The image that it was made from, where a job's own packages were added."""
+    extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImageView:
+    """An image with what is known of it on this machine: what faces show. Instants are UTC ms, 0 =
+    never.
+    """
+
+    id: str
+    name: str
+    backend: str
+    torch: str
+    python: str
+    packages: int
+    built_in: bool = False
+    created_at: int = 0
+    description: str = ""
+    realised: Realised | None = None
+    path: str = ""
+    used_at: int = 0
+    used_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file that is not what it has to be; `found` is empty where it is missing, `needs` where it
+    should not be there.
+    """
+
+    path: str
+    package: str
+    needs: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Environments that were removed, and the bytes that images took before and after."""
+
+    removed: tuple[Realised, ...]
+    before: int
+    after: int

@@ -54,6 +54,11 @@ POINTS: Mapping[str, str] = {
     "sweep.before-forget": "a deleted job's tasks are removed, its record is still there",
     "objects.before-index": "an object's bytes are on disk, no index names them",
     "objects.after-index": "an object is there, whoever stored it does not know",
+    # an image
+    "image.begun": "the place of an environment that is being made is there, nothing is in it",
+    "image.installed": "uv has installed an environment aside, nothing of it is proved",
+    "image.before-publish": "an environment is whole, it is not under its name",
+    "image.after-publish": "an environment is under its name, nobody is on record as using it",
     # the node agent
     "agent.locked": "the locks are taken, nobody has been told who holds them",
     "agent.announced": "the agent is on record, nothing is staged",

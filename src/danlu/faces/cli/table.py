@@ -103,6 +103,7 @@ COMMON = (
 """Options of every command; they may also stand before it."""
 
 JOB = Argument("job", "JOB", completes="jobs")
+IMAGE = Argument("image", "IMAGE")
 JOBS = Argument("jobs", "JOB...", most=None, completes="jobs")
 
 STATES = (
@@ -287,6 +288,42 @@ COMMANDS: tuple[Command, ...] = (
         f"{_HOME}.image_matrix:matrix",
         (Option("index_url", "--index-url", metavar="URL"),),
         (Argument("action", "show|refresh", choices=("show", "refresh")),),
+    ),
+    Command("images", "image ls", f"{_HOME}.images:ls", (Option("ready", "--ready", kind=FLAG),)),
+    Command(
+        "images",
+        "image show",
+        f"{_HOME}.images:show",
+        (Option("verify", "--verify", kind=FLAG),),
+        (IMAGE,),
+    ),
+    Command("images", "image realise", f"{_HOME}.images:realise", (), (IMAGE,)),
+    Command(
+        "images",
+        "image rm",
+        f"{_HOME}.images:rm",
+        (),
+        (Argument("images_", "IMAGE...", most=None),),
+    ),
+    Command(
+        "images",
+        "image gc",
+        f"{_HOME}.images:gc",
+        (
+            Option("unused_for", "--unused-for", metavar="TIME"),
+            Option("budget", "--budget", metavar="SIZE"),
+            Option("dry_run", "--dry-run", kind=FLAG),
+        ),
+    ),
+    Command(
+        "images",
+        "image lock",
+        f"{_HOME}.images:lock",
+        (
+            Option("backend", "--backend", metavar="TAG"),
+            Option("out", "-o", "--out", metavar="FILE"),
+        ),
+        (Argument("definition", "DEFINITION"),),
     ),
     Command("machine", "doctor", f"{_HOME}.doctor:doctor"),
     Command("machine", "config", f"{_HOME}.config:config"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from danlu.model.texts.image_errors import IMAGE_ERRORS
 from danlu.model.texts.server_errors import SERVER_ERRORS
 
 ERRORS: dict[str, tuple[str, str]] = {
@@ -52,66 +53,6 @@ ERRORS: dict[str, tuple[str, str]] = {
     "duplicate": (
         "{field} holds '{value}' twice; every name may stand once",
         "字段 {field} 中“{value}”出现了两次；名称不能重复",
-    ),
-    # images
-    "image-not-toml": (
-        "the definition of the image is not valid TOML: {detail}",
-        "镜像定义不是合法的 TOML：{detail}",
-    ),
-    "image-field-unknown": (
-        "{field} is not a field of an image; there is {near}",
-        "镜像没有字段 {field}；可用的有 {near}",
-    ),
-    "image-package-decided": (
-        (
-            "{field} names '{value}', but the version of {name} follows from torch.version and its"
-            " backend; remove it"
-        ),
-        "字段 {field} 中有“{value}”，但 {name} 的版本由 torch.version 及其后端决定；请将其移除",
-    ),
-    "image-torch-unknown": (
-        "torch {torch} is not in the compatibility matrix, whose newest release is {newest}",
-        "兼容矩阵中没有 torch {torch}；其中最新的版本是 {newest}",
-    ),
-    "image-does-not-fit": (
-        (
-            "image {image} cannot work: torch {torch} with {cuda} breaks the rule '{rule}' (found"
-            " {found}, needs {needs}); {fix}"
-        ),
-        (
-            "镜像 {image} 无法工作：torch {torch}（{cuda}）不满足规则“{rule}”（现有 {found}，需要"
-            " {needs}）；{fix}"
-        ),
-    ),
-    "image-lock": (
-        "the lock of the image cannot be used: {detail}; make it anew from the definition",
-        "镜像的锁文件无法使用：{detail}；请由定义重新生成",
-    ),
-    "image-lock-missing": (
-        "image {image} has no lock for {backend} in this version; lock it from its definition",
-        "本版本中镜像 {image} 没有 {backend} 的锁文件；请由其定义生成",
-    ),
-    "index-unreadable": (
-        "the package index cannot be read at {url}: {detail}; try again, or name another: --index-url",
-        "无法读取软件包索引 {url}：{detail}；请重试，或用 --index-url 指定其他索引",
-    ),
-    "image-pylock": (
-        "what the resolver wrote cannot be read: {detail}; try again, and report it if it stays so",
-        "无法读取解析器的输出：{detail}；请重试，若仍如此请报告",
-    ),
-    "image-no-wheel": (
-        (
-            "{package} {version} has no wheel for Python {python}, glibc {glibc} and {arch}; pin another"
-            " version of it, or choose another Python"
-        ),
-        (
-            "{package} {version} 没有适用于 Python {python}、glibc {glibc} 和 {arch} 的 wheel；请固定其他版本，"
-            "或选择其他 Python"
-        ),
-    ),
-    "image-no-hash": (
-        "{file} has no SHA-256, and without one nobody can say what is in the image; give its digest",
-        "{file} 没有 SHA-256，无法确定镜像的内容；请给出其摘要",
     ),
     # jobs
     "job-missing": (
@@ -461,5 +402,6 @@ ERRORS: dict[str, tuple[str, str]] = {
         "object '{key}' in bucket '{bucket}' is damaged: {detail}",
         "桶“{bucket}”中的对象“{key}”已损坏：{detail}",
     ),
+    **IMAGE_ERRORS,
     **SERVER_ERRORS,
 }

@@ -87,6 +87,33 @@ EVENTS: dict[str, tuple[str, str]] = {
         "output '{name}': {files} earlier file(s), {size} fetched from {url}",
         "输出“{name}”：已从 {url} 取回 {files} 个已有文件，{size}",
     ),
+    "image-waiting": (
+        "image {image}: another job is making its environment; waiting for it",
+        "镜像 {image}：另一个作业正在制作其环境，等待中",
+    ),
+    "image-realising": (
+        "image {image}: making its environment of {packages} packages",
+        "镜像 {image}：正在用 {packages} 个软件包制作环境",
+    ),
+    "image-fetching": (
+        "image {image}: fetching what is not in the cache",
+        "镜像 {image}：正在获取缓存中没有的内容",
+    ),
+    "image-damaged": (
+        (
+            "{file} of package {package} is not what its wheel says (the cache was changed or the disk"
+            " is bad); it is made anew"
+        ),
+        "软件包 {package} 的 {file} 与其 wheel 不符（缓存被改动或磁盘损坏），将重新生成",
+    ),
+    "image-compiling": (
+        "image {image}: compiling its modules, once",
+        "镜像 {image}：正在编译其模块（仅一次）",
+    ),
+    "image-ready": (
+        "image {image}: its environment is ready after {took_s} s",
+        "镜像 {image}：环境已就绪，用时 {took_s} 秒",
+    ),
     "requirements-installing": (
         "installing pip-requirements.txt",
         "正在安装 pip-requirements.txt",

@@ -84,6 +84,10 @@ PHRASES: dict[str, str] = {
     ),
     "no node is up": "没有在线节点",
     "one of {}": "{} 之一",
+    "name one of {}": "请给出 {} 之一",
+    "a name of letters, digits, '.', '_' and '-', at most 64 of them": (
+        "由字母、数字、“.”“_”“-”组成、至多 64 个字符的名称"
+    ),
     'tables of the settings file: [flavors."id"]': '设置文件中的表：[flavors."id"]',
     "pypi or index": "pypi 或 index",
     "small letters, digits and '-'": "小写字母、数字和“-”",

@@ -40,4 +40,56 @@ IMAGES: dict[str, tuple[str, str]] = {
         "TORCH|CUDA|RULE|FOUND|NEEDS|NEAREST CHANGE",
         "TORCH|CUDA|规则|现有|所需|最近的改动",
     ),
+    "columns.images": (
+        "NAME|ID|TORCH|PYTHON|PACKAGES|SIZE|LAST USED|IN USE",
+        "名称|ID|TORCH|PYTHON|软件包|大小|上次使用|使用者",
+    ),
+    "images-total": (
+        "all images and their cache take {size} below {path}; files that several share count once",
+        "全部镜像及其缓存在 {path} 下占用 {size}；共享的文件只计一次",
+    ),
+    "image-honest": (
+        "as a virtual environment: the packages are the lock's to the byte, the system is the host's",
+        "虚拟环境：软件包与锁文件逐字节一致，操作系统为宿主机的",
+    ),
+    "image-not-here": ("not on this machine", "本机尚未制作"),
+    "image-verify-nothing": (
+        "image {image} has no environment here that could be verified; make it: danlu image realise",
+        "镜像 {image} 在本机没有可校验的环境；请先制作：danlu image realise",
+    ),
+    "image-file-changed": ("{file} ({package}) is not what it was", "{file}（{package}）已被改动"),
+    "image-file-missing": ("{file} ({package}) is gone", "{file}（{package}）已丢失"),
+    "image-file-added": ("{file} was added", "{file} 是多余的文件"),
+    "image-damaged": (
+        "image {image}: {bad} file(s) are not as they were made; remove it, and it is made anew",
+        "镜像 {image}：有 {bad} 个文件与制作时不符；将其移除后会重新制作",
+    ),
+    "image-good": (
+        "image {image}: every file is as it was made",
+        "镜像 {image}：所有文件与制作时一致",
+    ),
+    "image-removed": (
+        "environment of {image} removed ({size}); its packages stay in the cache",
+        "已移除 {image} 的环境（{size}）；其软件包仍在缓存中",
+    ),
+    "image-gc-nothing": (
+        "say what is too much: --unused-for 30d, --budget 20G, or both",
+        "请说明清理的标准：--unused-for 30d、--budget 20G，或两者",
+    ),
+    "image-gc-done": (
+        "{count} environment(s) removed; {before} before, {after} now",
+        "已移除 {count} 个环境；占用由 {before} 变为 {after}",
+    ),
+    "image-gc-would": (
+        "{count} environment(s) would be removed; {before} now, about {after} then",
+        "将移除 {count} 个环境；目前占用 {before}，之后约 {after}",
+    ),
+    "image-locked": (
+        "{packages} packages locked in {file}",
+        "已将 {packages} 个软件包锁定到 {file}",
+    ),
+    "size": (
+        "{option} takes a size such as 20G or 500M, not '{value}'",
+        "{option} 需要 20G、500M 这样的大小，而不是“{value}”",
+    ),
 }

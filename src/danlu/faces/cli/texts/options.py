@@ -376,6 +376,63 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "The package index to read (default https://pypi.org/simple).",
         "要读取的软件包索引（默认 https://pypi.org/simple）。",
     ),
+    "image ls": (
+        "List images: name, size of the environment, last use. --ready: those that have one here.",
+        "列出镜像：名称、环境大小、上次使用时间。--ready：仅列出本机已有环境的镜像。",
+    ),
+    "image ls.ready": (
+        "Only images with an environment on this machine.",
+        "仅本机已有环境的镜像。",
+    ),
+    "image show": (
+        "Show an image: what is in it, its environment here, who uses it.",
+        "查看一个镜像：内容、本机上的环境及其使用者。",
+    ),
+    "image show.verify": (
+        "Read every file of its environment; exit status 1 if one is not as it was made.",
+        "逐一校验其环境中的文件；有不符者时退出码为 1。",
+    ),
+    "image realise": (
+        "Make an image's environment now, and print where it lies.",
+        "立即制作镜像的环境，并输出其所在目录。",
+    ),
+    "image rm": (
+        "Remove environments of images. What a job uses is refused.",
+        "移除镜像的环境。正被作业使用的会被拒绝。",
+    ),
+    "image gc": (
+        "Free what images take: what was unused for long, and the oldest until all fits.",
+        "清理镜像占用的空间：移除久未使用的环境，并从最旧的开始直至符合上限。",
+    ),
+    "image gc.unused_for": (
+        "Remove environments that were not used for so long, such as 30d.",
+        "移除超过该时长未使用的环境，如 30d。",
+    ),
+    "image gc.budget": (
+        "Remove the longest unused until images and cache take no more than this, such as 20G.",
+        "移除最久未用的环境，直到镜像与缓存的占用不超过该值，如 20G。",
+    ),
+    "image gc.dry_run": ("Say what would be removed, and do nothing.", "仅显示将移除的内容。"),
+    "image lock": (
+        (
+            "Make the lock of an image from its definition (a TOML file, or a built-in one's name).\n\n"
+            "Versions and digests come from the package index and from PIP_FIND_LINKS; no wheel is"
+            " downloaded."
+        ),
+        (
+            "由定义（TOML 文件或内置定义的名称）生成镜像的锁文件。\n\n"
+            "版本和摘要来自软件包索引和 PIP_FIND_LINKS，不下载 wheel。"
+        ),
+    ),
+    "image lock.short": (
+        "Make the lock of an image from its definition.",
+        "由定义生成镜像的锁文件。",
+    ),
+    "image lock.backend": (
+        "The build to lock, such as cu128 or cpu.",
+        "要锁定的构建，如 cu128 或 cpu。",
+    ),
+    "image lock.out": ("The file to write.", "要写入的文件。"),
     # this machine
     "doctor": (
         "Check this machine: driver, CUDA, torch, memory, disk, server.",

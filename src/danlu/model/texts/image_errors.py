@@ -1,0 +1,134 @@
+"""Texts of errors about images: definitions, locks and environments."""
+
+from __future__ import annotations
+
+IMAGE_ERRORS: dict[str, tuple[str, str]] = {
+    "image-not-toml": (
+        "the definition of the image is not valid TOML: {detail}",
+        "镜像定义不是合法的 TOML：{detail}",
+    ),
+    "image-field-unknown": (
+        "{field} is not a field of an image; there is {near}",
+        "镜像没有字段 {field}；可用的有 {near}",
+    ),
+    "image-package-decided": (
+        (
+            "{field} names '{value}', but the version of {name} follows from torch.version and its"
+            " backend; remove it"
+        ),
+        "字段 {field} 中有“{value}”，但 {name} 的版本由 torch.version 及其后端决定；请将其移除",
+    ),
+    "image-torch-unknown": (
+        "torch {torch} is not in the compatibility matrix, whose newest release is {newest}",
+        "兼容矩阵中没有 torch {torch}；其中最新的版本是 {newest}",
+    ),
+    "image-does-not-fit": (
+        (
+            "image {image} cannot work: torch {torch} with {cuda} breaks the rule '{rule}' (found"
+            " {found}, needs {needs}); {fix}"
+        ),
+        (
+            "镜像 {image} 无法工作：torch {torch}（{cuda}）不满足规则“{rule}”（现有 {found}，需要"
+            " {needs}）；{fix}"
+        ),
+    ),
+    "image-lock": (
+        "the lock of the image cannot be used: {detail}; make it anew from the definition",
+        "镜像的锁文件无法使用：{detail}；请由定义重新生成",
+    ),
+    "image-lock-missing": (
+        "image {image} has no lock for {backend} in this version; lock it from its definition",
+        "本版本中镜像 {image} 没有 {backend} 的锁文件；请由其定义生成",
+    ),
+    "index-unreadable": (
+        "the package index cannot be read at {url}: {detail}; try again, or name another: --index-url",
+        "无法读取软件包索引 {url}：{detail}；请重试，或用 --index-url 指定其他索引",
+    ),
+    "image-pylock": (
+        "what the resolver wrote cannot be read: {detail}; try again, and report it if it stays so",
+        "无法读取解析器的输出：{detail}；请重试，若仍如此请报告",
+    ),
+    "image-no-wheel": (
+        (
+            "{package} {version} has no wheel for Python {python}, glibc {glibc} and {arch}; pin another"
+            " version of it, or choose another Python"
+        ),
+        (
+            "{package} {version} 没有适用于 Python {python}、glibc {glibc} 和 {arch} 的 wheel；请固定其他版本，"
+            "或选择其他 Python"
+        ),
+    ),
+    "image-no-hash": (
+        "{file} has no SHA-256, and without one nobody can say what is in the image; give its digest",
+        "{file} 没有 SHA-256，无法确定镜像的内容；请给出其摘要",
+    ),
+    # an image's environment
+    "image-no-uv": (
+        "environments are made by uv, which is not installed; install it: pip install uv",
+        "环境由 uv 制作，但尚未安装；请执行：pip install uv",
+    ),
+    "image-unresolved": (
+        "the packages of image {image} cannot be had together: {detail}",
+        "镜像 {image} 的软件包无法一起安装：{detail}",
+    ),
+    "image-other-build": (
+        (
+            "{package} {version} is another build than the one that is meant ({needs}), and does not"
+            " load beside it; give the right wheel with PIP_FIND_LINKS, or leave {package} out"
+        ),
+        (
+            "{package} {version} 不是所需的构建（{needs}），无法与之一起加载；请用 PIP_FIND_LINKS 提供正确的"
+            " wheel，或去掉 {package}"
+        ),
+    ),
+    "image-missing": (
+        "there is no image {image} here; `danlu image ls` lists those that there are",
+        "这里没有镜像 {image}；可用 `danlu image ls` 查看",
+    ),
+    "image-ambiguous": (
+        "'{value}' may be {images}; give more of its id, or its backend",
+        "“{value}”可能是 {images}；请给出更长的 ID 或其后端",
+    ),
+    "image-not-realised": (
+        "image {image} has no environment on this machine; `danlu image realise` makes it",
+        "镜像 {image} 在本机没有环境；可用 `danlu image realise` 制作",
+    ),
+    "image-in-use": (
+        "the environment of image {image} is used by {holders}; stop them, or wait until they end",
+        "镜像 {image} 的环境正被 {holders} 使用；请将其停止，或等待其结束",
+    ),
+    "image-no-python": (
+        (
+            "no Python {python} can be had for the environment: {detail}; install it (python{python})"
+            " and try again"
+        ),
+        "环境所需的 Python {python} 不可用：{detail}；请安装（python{python}）后重试",
+    ),
+    "image-not-realised-now": (
+        "the environment of image {image} could not be made: {detail}",
+        "无法制作镜像 {image} 的环境：{detail}",
+    ),
+    "image-broken": (
+        (
+            "files of image {image} are not what its wheels say, and no others could be had: {files};"
+            " check the disk and the package index"
+        ),
+        "镜像 {image} 的文件与其 wheel 不符，且无法重新获得正确的文件：{files}；请检查磁盘和软件包索引",
+    ),
+    "image-other-arch": (
+        "image {image} is for {needs}, and this machine is {found}; choose an image for it",
+        "镜像 {image} 适用于 {needs}，而本机为 {found}；请选择适合的镜像",
+    ),
+    "image-file-unreadable": (
+        "'{path}' cannot be read: {detail}",
+        "无法读取“{path}”：{detail}",
+    ),
+    "image-name-taken": (
+        "the name '{name}' means image {image}; choose another name, or remove that one first",
+        "名称“{name}”已用于镜像 {image}；请换一个名称，或先删除它",
+    ),
+    "image-built-in": (
+        "image {image} is built in and cannot be deleted; `danlu image rm` removes its environment",
+        "镜像 {image} 是内置的，不能删除；可用 `danlu image rm` 移除其环境",
+    ),
+}

@@ -1,0 +1,127 @@
+"""The images of this machine, as faces and engines use them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from danlu.model.errors import Invalid
+from danlu.model.image import Damage, Freed, ImageView
+from danlu.settings import Settings
+
+if TYPE_CHECKING:
+    from danlu.images.realise import Say
+    from danlu.images.store import ImageStore
+
+IMAGES = "images"
+
+
+def root(settings: Settings) -> Path:
+    """Where the images of a server lie."""
+    return Path(settings.images) if settings.images else settings.data / IMAGES
+
+
+def store(settings: Settings) -> ImageStore:
+    """The images of a server. Nothing is made until it is needed."""
+    from danlu.images.store import ImageStore
+
+    return ImageStore(root(settings))
+
+
+def every(settings: Settings) -> list[ImageView]:
+    """Every image: the named ones, then what else has an environment here."""
+    from danlu.images import known
+
+    images = store(settings)
+    named = list(known.every(images))
+    ids = {one.id for one in named}
+    others = [known.find(images, one.id) for one in images.all() if one.id not in ids]
+    return [known.view(images, one) for one in (*named, *others)]
+
+
+def find(settings: Settings, word: str) -> ImageView:
+    """The image of a name, an id, the beginning of one, or a lock's file, which is then kept."""
+    from danlu.images import known, lock
+
+    images = store(settings)
+    if word.endswith(".json") and os.path.isfile(word):  # noqa: PTH113 -- a word, perhaps a path
+        word = images.keep(lock.parse(_text(word)))
+    return known.view(images, known.find(images, word))
+
+
+def realise(settings: Settings, word: str, say: Say) -> ImageView:
+    """An image with its environment, made if need be."""
+    from danlu.images.realise import Making
+    from danlu.images.realise import realise as make
+
+    image = find(settings, word)
+    making = Making(say=say, variables=tuple(os.environ.items()))
+    make(store(settings), image.id, image.name, making)
+    return find(settings, image.id)
+
+
+def remove(settings: Settings, image_id: str) -> int:
+    """Remove an image's environment; how large it was."""
+    return store(settings).remove(image_id)
+
+
+def verify(settings: Settings, image_id: str) -> list[Damage]:
+    """What of an image's environment is not as it was made, every byte read."""
+    from danlu.images import seal
+    from danlu.images.store import digits
+
+    images = store(settings)
+    sealed = seal.load(images.part("seals") / f"{digits(image_id)}.json")
+    return seal.check_all(images.environment(image_id), sealed)
+
+
+def collect(
+    settings: Settings, *, unused_for_s: float | None, budget: int | None, dry_run: bool
+) -> Freed:
+    """Free what images take that nobody uses."""
+    from danlu.images import gc
+
+    return gc.collect(store(settings), unused_for_s=unused_for_s, budget=budget, dry_run=dry_run)
+
+
+def usage(settings: Settings) -> int:
+    """The bytes on disk of all images and their cache."""
+    from danlu.images.store import usage as count
+
+    return count(root(settings))
+
+
+def lock(
+    settings: Settings, file: str, backend: str, environ: Mapping[str, str]
+) -> tuple[str, str, int, str]:
+    """The lock of a definition's file or of a built-in definition: a name for its file, the image's
+    id, how many packages it has, and its text. `backend` may be empty where there is one.
+    """
+    from danlu.images import definition, lock, locking, matrix
+    from danlu.images.uv import Sources, Uv
+
+    if file.endswith(definition.SUFFIX):
+        one = definition.parse(_text(file))
+    else:
+        found = {one.id: one for one in definition.built_in()}
+        if file not in found:
+            expected = f"one of {', '.join(found)}"
+            raise Invalid("field-value", field="definition", value=file, expected=expected)
+        one = found[file]
+    if not backend and len(one.backends) > 1:
+        backends = ", ".join(one.backends)
+        raise Invalid("field-missing", field="--backend", remedy=f"name one of {backends}")
+    tool = Uv(store(settings).part("cache"), Sources.of(environ))
+    made = locking.make(matrix.packaged(), one, backend or one.backends[0], tool)
+    name, image_id = lock.file_name(one, made.backend), lock.image_id(made)
+    return name, image_id, len(made.wheels), lock.canonical(made)
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        detail = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Invalid("image-file-unreadable", path=file, detail=detail) from error
