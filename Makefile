@@ -93,6 +93,10 @@ check: .venv/.stamp ## format, lint, types, layers
 test: setup ## everything but the long suites
 	@$(BIN)/python -m pytest -q $(ARGS)
 
+.PHONY: test-image
+test-image: .venv/.stamp ## make the image that the tests of containers run (kept in the user's cache)
+	@$(BIN)/python -m tests.containers
+
 .PHONY: contract
 contract: .venv/.stamp ## one suite per seam, against every implementation
 	@$(BIN)/python -m pytest -q tests/contract $(ARGS)

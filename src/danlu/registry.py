@@ -26,6 +26,7 @@ class Entry:
 
 
 ENGINES: dict[str, Entry] = {
+    "container": Entry("danlu.wiring:container_engine", "pip install danlu"),
     "process": Entry("danlu.wiring:process_engine", "pip install danlu"),
     "memory": Entry("danlu.wiring:memory_engine", "pip install danlu"),
 }

@@ -76,7 +76,23 @@ class Settings:
         "where records are kept: empty = SQLite in the data directory, or postgresql://…",
         "记录的存放位置：留空表示数据目录中的 SQLite，或 postgresql://…",
     )
-    engine: str = _setting("process", "where tasks run: process", "任务的执行引擎：process")
+    engine: str = _setting(
+        "process",
+        "where tasks run: process (as processes of this machine) or container (podman or Docker)",
+        "任务的执行引擎：process（作为本机进程）或 container（podman 或 Docker 容器）",
+    )
+    container_socket: str = _setting(
+        "",
+        "the unix socket at which podman or Docker listens (default: the user's own podman or"
+        " Docker, then /run/podman/podman.sock, then /var/run/docker.sock)",
+        "podman 或 Docker 监听的 unix 套接字（默认依次为当前用户自己的 podman 或 Docker、"
+        "/run/podman/podman.sock、/var/run/docker.sock）",
+    )
+    container_image: str = _setting(
+        "",
+        "the image of jobs that name none (engine.image_url), on the container engine",
+        "容器引擎上未指定镜像（engine.image_url）的作业所用的镜像",
+    )
     default_environment: str = _setting(
         "",
         "directory of the Python environment in which jobs run that name none (default:"

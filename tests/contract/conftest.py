@@ -12,11 +12,12 @@ import pytest
 from danlu.engines.memory import ManualClock
 from danlu.ports.records import Records
 from danlu.ports.task_directory import Isolation
+from tests.containers import podman
 from tests.contract.engines import ProcessHouse
 from tests.contract.samples import Store
 from tests.postgres import Server, postgres_server
 
-__all__ = ["postgres_server"]
+__all__ = ["podman", "postgres_server"]
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"

@@ -14,12 +14,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
+from danlu.engines.container import ContainerEngine
 from danlu.engines.memory import Cluster, ManualClock, MemoryEngine
 from danlu.engines.memory_script import Script
 from danlu.engines.process import ProcessEngine
 from danlu.model.script import TaskPlan
 from danlu.ports.engine import Engine, Launch, Phase, Ref, Seen
 from danlu.ports.task_directory import Isolation, Storing
+from tests.containers import Podman
 
 PLAYER = Path(__file__).with_name("player.py")
 HANG_S = 60.0
@@ -181,7 +185,7 @@ class ProcessHouse:
         self._open()
 
     def _open(self) -> None:
-        self.engine = ProcessEngine(
+        self.engine: ProcessEngine = ProcessEngine(
             self.root / "engine",
             lambda _plan: Path(sys.prefix),
             **{"objects": {"kind": "folder", "root": self.objects}, **self.options},
@@ -192,10 +196,19 @@ class ProcessHouse:
         """The directory of the object store."""
         return str(self.root / "objects")
 
+    @property
+    def python(self) -> str:
+        """The interpreter that tasks have."""
+        return sys.executable
+
+    def dying(self) -> dict[str, str]:
+        """What a server of this engine needs more than its root."""
+        return {}
+
     def plan(self, ref: Ref, program: Program) -> TaskPlan:
         part = {**asdict(program), "out": program.out.hex(), "err": program.err.hex()}
         # Long arguments are for the tests of long arguments.
-        line = ["exec", sys.executable, "-I", "-S", str(PLAYER), json.dumps(part)]
+        line = ["exec", self.python, "-I", "-S", str(PLAYER), json.dumps(part)]
         return TaskPlan(
             ref.job_id, ref.attempt, ref.task, ref.token, ref.name, command=shlex.join(line)
         )
@@ -213,6 +226,7 @@ class ProcessHouse:
             "root": str(self.root),
             "ref": [launch.ref.job_id, launch.ref.attempt, launch.ref.task, launch.ref.token],
             "command": launch.plan.command,
+            **self.dying(),
         }
         script = Path(__file__).with_name("dying_server.py")
         died = subprocess.run([sys.executable, str(script), json.dumps(order)], check=False)
@@ -229,9 +243,33 @@ class ProcessHouse:
         self.engine.close()
 
 
-HOUSES: dict[str, Callable[[Path], House]] = {
-    "memory": lambda _path: MemoryHouse(),
-    "process": ProcessHouse,
+class ContainerHouse(ProcessHouse):
+    """The container engine with real podman."""
+
+    def __init__(self, root: Path, podman: Podman, **options: Any) -> None:
+        self.podman = podman
+        super().__init__(root, **options)
+
+    def _open(self) -> None:
+        self.engine = ContainerEngine(
+            self.root / "engine",
+            self.podman.socket,
+            image=self.podman.image,
+            **{"objects": {"kind": "folder", "root": self.objects}, **self.options},
+        )
+
+    @property
+    def python(self) -> str:
+        return "/usr/bin/python3"
+
+    def dying(self) -> dict[str, str]:
+        return {"socket": self.podman.socket, "image": self.podman.image}
+
+
+HOUSES: dict[str, Callable[[Path, pytest.FixtureRequest], House]] = {
+    "memory": lambda _path, _request: MemoryHouse(),
+    "process": lambda path, _request: ProcessHouse(path),
+    "container": lambda path, request: ContainerHouse(path, request.getfixturevalue("podman")),
 }
 """Every engine. A new one joins the contract by one line here."""
 

@@ -34,7 +34,7 @@ from tests.contract.engines import (
 
 @pytest.fixture(params=sorted(HOUSES))
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
-    made = HOUSES[request.param](tmp_path)
+    made = HOUSES[request.param](tmp_path, request)
     yield made
     made.close()
 

@@ -41,7 +41,7 @@ FOREVER = Program(out=b"up\n", runs_s=None, on_term="ignore")
 
 @pytest.fixture(params=sorted(HOUSES))
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
-    made = HOUSES[request.param](tmp_path)
+    made = HOUSES[request.param](tmp_path, request)
     yield made
     made.close()
 

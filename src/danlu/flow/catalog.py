@@ -10,6 +10,7 @@ from danlu.model.errors import Invalid, Refused, Unavailable
 from danlu.model.flavor import Flavor, default_of, of_machine
 from danlu.model.job import EngineChoice
 from danlu.model.resources import Offer, Shape
+from danlu.model.rules import image_reference
 
 DEFAULT = "default"
 """The id of the environment of jobs that name none."""
@@ -40,6 +41,9 @@ class Catalog:
     environments: Callable[[], Sequence[Environment]]
     configured: tuple[Flavor, ...] = ()
     default: str = ""
+    takes_images: bool = False
+    """Whether jobs run in images of any registry, and not in environments."""
+    default_image: str = ""
 
     def flavors(self) -> tuple[Flavor, ...]:
         """Every flavor, CPU first, small to large."""
@@ -82,11 +86,15 @@ class Catalog:
     def check(self, choice: EngineChoice, field: str) -> None:
         """Invalid unless the environment that `choice` names is here (none named = the default)."""
         name = choice.engine_id or choice.engine_name
+        if self.takes_images:
+            self._check_image(choice, field)
+            return
         if choice.image_url:
             raise Invalid(
                 "field-unsupported",
                 field=f"{field}.image_url",
-                remedy="jobs run in an environment of this server; leave it out for the default",
+                remedy="jobs of this server run in its environments; leave it out for the default,"
+                " or have the server run containers (engine = container)",
             )
         if not name:
             return
@@ -96,8 +104,24 @@ class Catalog:
                 "engine-unknown", field=field, value=name, engines=", ".join(known) or "none"
             )
 
+    def _check_image(self, choice: EngineChoice, field: str) -> None:
+        if choice.engine_id or choice.engine_name:
+            raise Invalid(
+                "field-unsupported",
+                field=f"{field}.{'engine_id' if choice.engine_id else 'engine_name'}",
+                remedy="jobs of this server run in containers; name an image with engine.image_url",
+            )
+        if not (choice.image_url or self.default_image):
+            raise Invalid("image-unnamed", field=f"{field}.image_url")
+        if choice.image_url:
+            image_reference(f"{field}.image_url", choice.image_url)
+
     def environment(self, choice: EngineChoice) -> Environment | None:
-        """The environment that `choice` names, or the default one; None where it is not here."""
+        """The environment that `choice` names, or the default one; None where it is not here, or
+        where jobs run in images.
+        """
+        if self.takes_images:
+            return None
         name = choice.engine_id or choice.engine_name or DEFAULT
         return next((one for one in self.environments() if one.id == name), None)
 

@@ -16,6 +16,7 @@ STRING_BYTES = 131_000
 STRINGS_BYTES = 1_500_000
 """All arguments and variables together; Linux allows a quarter of the stack limit (2 MiB)."""
 COMMAND_BYTES = 65_536
+IMAGE_REFERENCE_BYTES = 512
 
 TIME_LIMIT_S = 3_600 * 24 * 365
 GRACE_S = 3_600

@@ -35,6 +35,9 @@ class ReasonCode(StrEnum):
     CODE_FAILED = "code-failed"
     REQUIREMENTS_FAILED = "requirements-failed"
     BOOT_FAILED = "boot-failed"
+    IMAGE_FAILED = "image-failed"
+    CONTAINER_FAILED = "container-failed"
+    GPUS_MISSING = "gpus-missing"
     OUTPUT_FAILED = "output-failed"
     LAUNCH_FAILED = "launch-failed"
     AGENT_LOST = "agent-lost"
@@ -60,6 +63,9 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.CODE_FAILED: Blame.USER,
         ReasonCode.REQUIREMENTS_FAILED: Blame.USER,
         ReasonCode.BOOT_FAILED: Blame.USER,
+        ReasonCode.IMAGE_FAILED: Blame.USER,
+        ReasonCode.CONTAINER_FAILED: Blame.PLATFORM,
+        ReasonCode.GPUS_MISSING: Blame.PLATFORM,
         ReasonCode.OUTPUT_FAILED: Blame.PLATFORM,
         ReasonCode.LAUNCH_FAILED: Blame.PLATFORM,
         ReasonCode.AGENT_LOST: Blame.PLATFORM,

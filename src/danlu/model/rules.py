@@ -20,6 +20,11 @@ NAME = re.compile(r"[A-Za-z0-9_-]+")
 CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PARAMETER = re.compile(r"[^\s=\0]+")
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    r"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?/)?"
+    rf"{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
+)
 RESERVED = ("MA_", "DANLU_")
 
 
@@ -145,6 +150,20 @@ def container_path(field: str, path: str) -> None:
             field=field,
             value=path,
             expected=f"an absolute path below {LITERAL_HOME} or {LITERAL_CACHE}, without '..'",
+        )
+
+
+def image_reference(field: str, reference: str) -> None:
+    """Invalid unless `reference` names an image: [host[:port]/]path[:tag][@digest] (the grammar of
+    the OCI distribution specification).
+    """
+    at_most(field, reference, limits.IMAGE_REFERENCE_BYTES, "bytes", "shorten it")
+    if not _IMAGE.fullmatch(reference):
+        raise Invalid(
+            "field-value",
+            field=field,
+            value=reference,
+            expected="an image: [registry[:port]/]name[:tag][@sha256:digest], in lower case",
         )
 
 

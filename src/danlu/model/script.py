@@ -86,6 +86,8 @@ class TaskPlan:
     job_name: str
     node_count: int = 1
     hosts: tuple[str, ...] = ("127.0.0.1",)
+    addresses: tuple[str, ...] = ()
+    """The hosts' addresses, where their names are not that already."""
     rendezvous_port: int = 0
     code: ObjectUrl | None = None
     boot_file: str = ""
@@ -225,8 +227,8 @@ def _environment(
         "VC_WORKER_HOSTS": ",".join(plan.hosts),
         "MA_NUM_GPUS": str(len(plan.gpus)),
         "MA_TASK_NAME": "worker",
-        "MA_CURRENT_IP": plan.hosts[plan.index],
-        "MA_CURRENT_HOST_IP": plan.hosts[plan.index],
+        "MA_CURRENT_IP": (plan.addresses or plan.hosts)[plan.index],
+        "MA_CURRENT_HOST_IP": (plan.addresses or plan.hosts)[plan.index],
         "MA_CURRENT_INSTANCE_NAME": instance,
         "MA_VJ_NAME": job_name,
         "MA_HJ_NAME": job_name,

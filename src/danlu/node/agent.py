@@ -8,8 +8,6 @@ agent has died, it goes on from what that one left.
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import cast
 
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World
-from danlu.node import ending, exits, identity, linux, places, shim, tree
+from danlu.node import ending, exits, identity, places, shim, tree
 from danlu.node.collect import Collector
 from danlu.node.containment import Containment
 from danlu.node.directory import TaskDirectory
@@ -25,14 +23,13 @@ from danlu.node.identity import Process
 from danlu.node.log_files import LogWriter
 from danlu.node.logs import Pump
 from danlu.node.shim import LOG_DRAIN_S, Handle
-from danlu.node.signals import PROMPT_ONLY, SignalPipe
+from danlu.node.signals import SignalPipe
 from danlu.node.stage import Stage, StageFailed
 from danlu.node.supervise import Supervisor
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, ProcessIdentity, TaskFile
 
-NO_PLAN_EXIT = 66
 MOST_STARTS = 3
 """So often staging is begun; agents that keep dying in it end the task."""
 TREE_LIMIT_S = 10.0
@@ -41,27 +38,6 @@ WAIT_FOR_SHIM_S = 0.01
 
 class Stopped(Exception):
     """The task is to be stopped before its program was started."""
-
-
-def run(path: str, ready: Handle | None = None) -> int:
-    """Bring the task in the directory `path` to its end; the agent's exit status.
-
-    `ready` is a shim that waits for an order; one is forked when it is needed and there is none.
-    """
-    directory = TaskDirectory(path)
-    plan = directory.plan()
-    if plan is None:
-        return NO_PLAN_EXIT
-    watch = directory.take(files.WATCH)
-    if watch is None:
-        return files.BUSY_EXIT
-    if directory.exists(files.FENCED):
-        return files.BUSY_EXIT
-    if plan.packages:
-        sys.path.append(plan.packages)
-    linux.adopt_orphans()
-    signals = SignalPipe((signal.SIGTERM,), PROMPT_ONLY)
-    return Agent(directory, plan, signals, watch, ready).run()
 
 
 class Agent:
@@ -101,9 +77,13 @@ class Agent:
         self._lock = self._lock or self._directory.take(files.LOCK)
         self._dismiss()
         crash_point("agent.collecting", self._directory.path)
-        self._containment.remove()
+        self._take_down()
         Collector(self._directory, self._plan).run()
         return 0
+
+    def _take_down(self) -> None:
+        """Remove what held the program, of which nothing lives any more."""
+        self._containment.remove()
 
     def _announce(self) -> None:
         me: AgentFile = {
@@ -152,24 +132,25 @@ class Agent:
         self._starts += 1
         try:
             self._check()
-            found = self._stage().run()
+            found = self._prepare()
             self._check()
         except Stopped:
             self._publish_exit(exits.stopped_before_start(self._directory))
         except StageFailed as failed:
             self._publish_exit(exits.unstarted(self._directory, failed.problem, **failed.detail))
         else:
-            self._start_shim(found)
+            self._start(found)
 
-    def _stage(self) -> Stage:
+    def _prepare(self) -> World:
+        """Bring everything that has to be there; StageFailed where it cannot be had."""
         mounts = self._containment.set_apart()
-        return Stage(self._directory, self._plan, self._check, mounts=mounts)
+        return Stage(self._directory, self._plan, self._check, mounts=mounts).run()
 
     def _check(self) -> None:
         if self._directory.exists(files.STOP):
             raise Stopped
 
-    def _start_shim(self, found: World) -> None:
+    def _start(self, found: World) -> None:
         """Have a shim start the program, and watch over it."""
         program = self._containment.program(found)
         if self._plan.plan.require_isolation and self._containment.missing:

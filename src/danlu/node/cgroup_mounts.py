@@ -85,10 +85,27 @@ def _plain(path: str) -> str:
     return path
 
 
-def _own(root: Path) -> dict[str, str]:
-    """This process's groups by controller, version 2's under no name."""
+def lies(pid: int, root: Path = Path("/")) -> dict[str, Path]:
+    """The groups in which a process is, by controller (version 2: `unified`), whoever made them."""
+    own = _own(root, str(pid))
+    found: dict[str, Path] = {}
+    for mount in _mounts(root):
+        wanted = (*CONTROLLERS, "freezer") if mount.version == 1 else ("",)
+        for controller in wanted:
+            path = own.get(controller)
+            base = (
+                _below(mount, path) if not controller or controller in mount.controllers else None
+            )
+            if base is not None and path not in (None, "/"):
+                found.setdefault(controller or "unified", base)
+    ones = {key: base for key, base in found.items() if key != "unified"}
+    return ones or found
+
+
+def _own(root: Path, pid: str = "self") -> dict[str, str]:
+    """A process's groups by controller, version 2's under no name."""
     found = {}
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in _text(root / "proc" / pid / "cgroup").splitlines():
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
         for name in names.split(","):

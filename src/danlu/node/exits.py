@@ -30,6 +30,17 @@ def of_status(directory: TaskDirectory, status: int, ended_at: int) -> ExitFile:
     }
 
 
+def of_code(directory: TaskDirectory, code: int, ended_at: int) -> ExitFile:
+    """The record of a program of which only a shell's or a runtime's exit code is known: one above
+    128 is taken for the signal that it stands for, as everybody does.
+    """
+    record = of_status(directory, 0, ended_at)
+    record["exit_code"] = code
+    known = {int(number) for number in signal.Signals}
+    record["signal"] = _signal_name(code - 128) if code - 128 in known else ""
+    return record
+
+
 def unstarted(
     directory: TaskDirectory,
     problem: ReasonCode,

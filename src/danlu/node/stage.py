@@ -13,7 +13,7 @@ from danlu.model.event import Level
 from danlu.model.job import Input, Output
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
-from danlu.model.script import World, world
+from danlu.model.script import Layout, World, world
 from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.node import full, given, places, requirements
 from danlu.node.directory import TaskDirectory
@@ -24,6 +24,14 @@ from danlu.ports.objects import ObjectStore
 from danlu.ports.task_directory import AgentPlan
 
 PROGRESS_EVERY_S = 30.0
+
+
+Install = Callable[[TaskDirectory, AgentPlan, Path, World, Check], Layout]
+"""Installs a file of requirements; the layout with the interpreter and PATH that has them."""
+
+
+def _ours(_place: Path) -> None:
+    """The program runs as the agent's own user."""
 
 
 class StageFailed(Exception):
@@ -37,16 +45,26 @@ class StageFailed(Exception):
 
 class Stage:
     """Prepares one task. `check` is called often and raises when the task is to be stopped. With
-    `mounts` inputs of this machine will be mounted at their places, which are made for it.
+    `mounts` inputs of this machine will be mounted at their places, which are made for it. `own`
+    gives what was put somewhere to the user of the program; `install` installs requirements.
     """
 
     def __init__(
-        self, directory: TaskDirectory, plan: AgentPlan, check: Check, *, mounts: bool = False
+        self,
+        directory: TaskDirectory,
+        plan: AgentPlan,
+        check: Check,
+        *,
+        mounts: bool = False,
+        own: Callable[[Path], None] = _ours,
+        install: Install = requirements.install,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._check = check
         self._mounts = mounts
+        self._own = own
+        self._install = install
         self._store: ObjectStore | None = None
 
     def run(self) -> World:
@@ -67,6 +85,8 @@ class Stage:
         for index, (output, place) in enumerate(zip(plan.outputs, found.outputs, strict=True)):
             with self._failing(ReasonCode.OUTPUT_FAILED, path=place):
                 self._output(index, output, self._place(place), stored)
+        for place in (layout.home, layout.cache):
+            self._own(Path(place))
         wanted = Path(found.code_dir, requirements.FILE)
         if plan.code is not None and wanted.is_file():
             return self._with_requirements(wanted, found)
@@ -210,6 +230,7 @@ class Stage:
                 self._leave_out(output, place, name)
         if tally is None or not tally.files:
             return
+        self._own(place)
         stored.everything(index, place)
         self._directory.note(
             "output-prefetched",
@@ -237,7 +258,7 @@ class Stage:
         self._directory.note("requirements-installing")
         with self._failing(ReasonCode.REQUIREMENTS_FAILED):
             try:
-                layout = requirements.install(self._directory, self._plan, file, found, self._check)
+                layout = self._install(self._directory, self._plan, file, found, self._check)
             except requirements.InstallFailed as error:
                 raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
         self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")

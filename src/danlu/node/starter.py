@@ -21,7 +21,7 @@ from typing import Any
 
 from danlu.model.codec import from_json, to_json
 from danlu.model.script import Layout, TaskPlan, world
-from danlu.node import agent, cgroup, identity, linux, namespaces, shim
+from danlu.node import cgroup, charge, identity, linux, namespaces, shim
 from danlu.node.directory import open_end
 from danlu.node.store import WARM
 from danlu.ports import task_directory as files
@@ -157,7 +157,7 @@ def be_agent(directory: str, ready: shim.Handle | None = None) -> None:
         os.dup2(errors, 1)
         os.dup2(errors, 2)
         os.close(errors)
-        code = agent.run(directory, ready)
+        code = charge.run(directory, ready)
     finally:
         if code == shim.CRASH_EXIT:
             shim.report_crash()

@@ -45,12 +45,15 @@ class Supervisor:
         signals: SignalPipe,
         started: int | None,
         group: Group,
+        told: int | None = None,
     ) -> None:
         self._directory = directory
         self._plan = plan
         self._shim = shim
         self._signals = signals
         self._started = started
+        self._told = told
+        """What else wakes it."""
         self._group = group
         self._ending = Ending(directory)
         self._term_due = self._ending.deadline is not None
@@ -68,8 +71,9 @@ class Supervisor:
         poll = select.poll()
         poll.register(shim, select.POLLIN)
         poll.register(self._signals.descriptor, select.POLLIN)
-        if self._started is not None:
-            poll.register(self._started, select.POLLIN)
+        for more in (self._started, self._told):
+            if more is not None:
+                poll.register(more, select.POLLIN)
         try:
             syncer.start()
             sampler.start()
@@ -77,7 +81,7 @@ class Supervisor:
             while True:
                 pause_s = self._act()
                 ready = {descriptor for descriptor, _ in poll.poll(pause_s * 1000)}
-                if shim in ready:
+                if shim in ready or self._over():
                     return
                 self._signals.taken()
                 if self._started is not None and self._started in ready:
@@ -87,6 +91,10 @@ class Supervisor:
             os.close(shim)
             sampler.stop()
             syncer.stop()
+
+    def _over(self) -> bool:
+        """Whether the program has ended though the shim lives."""
+        return False
 
     def _note_start(self) -> None:
         if self._started is not None and os.read(self._started, 1):

@@ -190,6 +190,8 @@ class Powers:
     """What of ISOLATION tasks are not kept to."""
     local_paths: bool = False
     """Tasks see this machine's file system, so `file://` channels work."""
+    images: bool = False
+    """Tasks run in images of any registry (engine.image_url), not in environments of the server."""
 
 
 class Engine(Protocol):

@@ -24,6 +24,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `stored.jsonl` | agent | one output file that is safely stored a line |
 | `exit.json` | shim (agent if the shim died) | how the program ended; before the lock drops |
 | `done.json` | agent | outputs and logs are stored (or why not) |
+| `box/` | agent, container | what is /run/danlu in its container (`node/container/entry.py`) |
 | `view/` | agent | an empty directory, on which the program's view of files is built |
 | `work/` | agent | code, inputs, outputs, home, cache, temp; removed once outputs are stored |
 
@@ -52,6 +53,7 @@ STACKS = "stacks.txt"
 FENCED = "fenced.json"
 TOLD = "told"
 VIEW = "view"
+BOX = "box"
 NOTICE = f"{TOLD}/notice.json"
 """In a directory of its own: of the others the program sees none."""
 LOG = "log"
@@ -101,6 +103,27 @@ class Storing:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerPlan:
+    """The container of a task: at which socket its runtime listens, its name there, and its image.
+
+    `network` is a network of the job's own, in which it has `address`; empty = the runtime's usual
+    one. `hosts` are names that are to resolve, with their addresses. In the directory `facts` is
+    kept what was found out about images. `gpu_driver` is how the runtime is asked for GPUs.
+    """
+
+    socket: str
+    name: str
+    image: str
+    facts: str
+    hostname: str = ""
+    network: str = ""
+    address: str = ""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    gpu_driver: str = "cdi"
+    rootless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AgentPlan:
     """`plan.json`: a task, where its places lie, and how the agent reaches the platform.
 
@@ -120,6 +143,8 @@ class AgentPlan:
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;
     stores of other kinds, and reading GPUs, need more."""
+    container: ContainerPlan | None = None
+    """Where the program runs in a container; None = beside the agent."""
 
 
 class ProcessIdentity(TypedDict):

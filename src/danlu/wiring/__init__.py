@@ -23,6 +23,7 @@ from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
 
 if TYPE_CHECKING:
     from danlu.ports.objects import ObjectStore
+    from danlu.ports.task_directory import Isolation, Storing
 
 VERSION = "version"
 DATABASE = "danlu.sqlite"
@@ -108,14 +109,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     if records.setting(VERSION) != danlu.__version__:
         # An older program that finds a newer schema can then say whose it is.
         records.set_setting(VERSION, danlu.__version__).result()
-    limits = Limits(
-        queued_jobs=settings.max_queued,
-        local_paths=settings.allow_local_paths,
-        log_bytes=settings.log_limit_mib << 20,
-        platform_retries=settings.platform_retries,
-        hang_after_s=settings.hang_after_s,
-        require_isolation=settings.isolation == "required",
-    )
+    limits = _limits(settings)
     objects = FolderStore(str(data / OBJECTS))
     objects.create_bucket(limits.bucket)
     # What uploads left that a crash cut off. Before there are other processes of ours.
@@ -127,6 +121,8 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         environments=lambda: environments.environments(settings),
         configured=settings.flavors,
         default=settings.default_flavor,
+        takes_images=engine.powers.images,
+        default_image=settings.container_image,
     )
     platform = Platform(
         records,
@@ -148,29 +144,67 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
     return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
 
 
+def _limits(settings: Settings) -> Limits:
+    """What this server allows."""
+    return Limits(
+        queued_jobs=settings.max_queued,
+        local_paths=settings.allow_local_paths,
+        log_bytes=settings.log_limit_mib << 20,
+        platform_retries=settings.platform_retries,
+        hang_after_s=settings.hang_after_s,
+        require_isolation=settings.isolation == "required",
+    )
+
+
 def _own(settings: Settings) -> list[str]:
     """Where the server keeps what is its own."""
     return [str(settings.data), *filter(None, [settings.ready_file])]
 
 
+def container_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - as below
+    """Tasks in containers of podman or Docker on this machine."""
+    from danlu.engines.container import ContainerEngine
+    from danlu.engines.container.runtime import socket_of
+
+    return ContainerEngine(
+        settings.data / ENGINE,
+        socket_of(settings.container_socket),
+        {"kind": "folder", "root": str(settings.data / OBJECTS)},
+        image=settings.container_image,
+        storing=_storing(settings),
+        isolation=_isolation(settings),
+    )
+
+
 def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - agents open their own
     """Tasks as processes of this machine."""
     from danlu.engines.process import ProcessEngine
-    from danlu.ports.task_directory import Isolation, Storing
 
     return ProcessEngine(
         settings.data / ENGINE,
         lambda plan: environments.environment_of(settings, plan.engine),
         {"kind": "folder", "root": str(settings.data / OBJECTS)},
-        storing=Storing(patience_s=settings.store_patience_s),
-        isolation=Isolation(
-            settings.isolation != "off",
-            (str(settings.data),),
-            settings.readable_paths,
-            settings.writable_paths,
-            closed=tuple(_own(settings)),
-            open=str(settings.data / OPEN),
-        ),
+        storing=_storing(settings),
+        isolation=_isolation(settings),
+    )
+
+
+def _storing(settings: Settings) -> Storing:
+    from danlu.ports.task_directory import Storing
+
+    return Storing(patience_s=settings.store_patience_s)
+
+
+def _isolation(settings: Settings) -> Isolation:
+    from danlu.ports.task_directory import Isolation
+
+    return Isolation(
+        settings.isolation != "off",
+        (str(settings.data),),
+        settings.readable_paths,
+        settings.writable_paths,
+        closed=tuple(_own(settings)),
+        open=str(settings.data / OPEN),
     )
 
 

@@ -21,11 +21,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from danlu.engines.process import ending, port
+from danlu.engines.process import port
 from danlu.engines.process.bell import Bell
 from danlu.engines.process.machine import Machine, check_kernel, node_name
 from danlu.engines.process.starter import Starter
-from danlu.engines.process.task import ABSENT, Task
+from danlu.engines.process.task import ABSENT, Ends, Task
 from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
@@ -105,6 +105,7 @@ class ProcessEngine:
         self._isolation = _resolved(isolation, self._root)
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
+        self._ends = Ends()
         # Before there is another process of ours in our control group.
         groups = cgroup.here()
         self._bell = Bell(self._root / "wake")
@@ -232,7 +233,7 @@ class ProcessEngine:
             if task is None:
                 return
             crash_point("remove.before-end")
-            if not ending.end(task.path):
+            if not self._ends.end(task.path):
                 raise EngineError("engine-failed", detail=f"{ref.name} cannot be ended")
             crash_point("remove.after-end")
             self._discard(task.path)
@@ -284,7 +285,7 @@ class ProcessEngine:
             ref = Ref(
                 str(data["job_id"]), int(data["attempt"]), int(data["index"]), str(data["token"])
             )
-            task = Task(ref, path, int(data["rendezvous_port"]), self._starter.begin)
+            task = self._made(ref, path, int(data["rendezvous_port"]))
         except (KeyError, ValueError, TypeError):
             return None
         return task if ref.name == name else None
@@ -325,22 +326,8 @@ class ProcessEngine:
     def _make(self, launch: Launch, gang_port: int) -> None:
         """Make a task's directory appear with its plan in it."""
         path = self._path(launch.ref)
-        plan = replace(
-            launch.plan,
-            token=launch.ref.token,
-            hosts=("127.0.0.1",) * launch.plan.node_count,
-            rendezvous_port=gang_port,
-        )
-        whole = AgentPlan(
-            plan,
-            self._layout(launch.ref, plan),
-            self._objects,
-            self._environment,
-            self._bell.path,
-            self._storing,
-            isolation=self._isolation,
-            packages=self._packages,
-        )
+        plan = replace(launch.plan, token=launch.ref.token, rendezvous_port=gang_port)
+        whole = self._whole(launch.ref, plan)
         unborn = self._tasks_root / f"{UNBORN}{secrets.token_hex(8)}"
         unborn.mkdir(mode=0o700)
         try:
@@ -351,7 +338,23 @@ class ProcessEngine:
         except BaseException:
             places.remove_tree(unborn)
             raise
-        self._tasks[launch.ref.name] = Task(launch.ref, path, gang_port, self._starter.begin)
+        self._tasks[launch.ref.name] = self._made(launch.ref, path, gang_port)
+
+    def _whole(self, ref: Ref, plan: TaskPlan) -> AgentPlan:
+        """What an agent is told of a task."""
+        return AgentPlan(
+            replace(plan, hosts=("127.0.0.1",) * plan.node_count),
+            self._layout(ref, plan),
+            self._objects,
+            self._environment,
+            self._bell.path,
+            self._storing,
+            isolation=self._isolation,
+            packages=self._packages,
+        )
+
+    def _made(self, ref: Ref, path: Path, gang_port: int) -> Task:
+        return Task(ref, path, gang_port, self._starter.begin, self._ends)
 
     def _hand_over(self, ref: Ref) -> None:
         task = self._tasks[ref.name]

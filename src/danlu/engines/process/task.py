@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from danlu.engines.process import ending, reading
@@ -38,11 +38,26 @@ REVIVE_AFTER_S = (0.0, 1.0, 2.0, 4.0, 8.0)
 that this task cannot be finished."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How to tell whether something of a task lives, agent and shim not counted, and how to end all
+    of it (False if something is still there after a while).
+    """
+
+    left: Callable[[Path], bool] = ending.left
+    end: Callable[[Path], bool] = ending.end
+
+
 class Task:
-    """A task directory that exists. `begin` starts an agent in it."""
+    """A task directory that exists. `begin` starts an agent in it, `ends` ends what lives of it."""
 
     def __init__(
-        self, ref: Ref, path: Path, port: int, begin: Callable[[Path], ProcessIdentity]
+        self,
+        ref: Ref,
+        path: Path,
+        port: int,
+        begin: Callable[[Path], ProcessIdentity],
+        ends: Ends = Ends(),
     ) -> None:
         self.ref = ref
         self.path = path
@@ -52,6 +67,7 @@ class Task:
         self.handed_over = False
         """Whether this server has started an agent here, which may not have said so yet."""
         self._begin = begin
+        self._ends = ends
         self._notes: Lines[Note] = Lines(path / files.NOTES, reading.note, reading.MOST_NOTES)
         self._samples: Lines[Sample] = Lines(
             path / files.SAMPLES, reading.sample, reading.MOST_SAMPLES
@@ -111,14 +127,14 @@ class Task:
         """
         marked = (self.path / files.FENCED).exists() or self._mark_patiently(by)
         # Free locks say that its agent and shim are gone, not that what they watched is.
-        return marked and (not ending.left(self.path) or ending.end(self.path))
+        return marked and (not self._ends.left(self.path) or self._ends.end(self.path))
 
     def _mark_patiently(self, by: int) -> bool:
         # What is stored already only has its work to remove, which takes no time to speak of.
         until = time.monotonic() + (TIDYING_S if (self.path / files.DONE).exists() else 0)
         while not self._mark(by):
             if time.monotonic() >= until:
-                return ending.end(self.path) and self._mark(by)
+                return self._ends.end(self.path) and self._mark(by)
             time.sleep(0.01)
         return True
 

@@ -125,10 +125,7 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
         metadata["name"] = utf8(options["name"] or "", "--name") or work.name
     if options["description"] is not None:
         metadata["description"] = utf8(options["description"], "--description")
-    if work.boot_file:
-        algorithm["boot_file"] = work.boot_file
-    if work.command:
-        algorithm["command"] = work.command
+    _program(algorithm, work, options)
     parameters = [*work.parameters, *request.assignments(options["params"], "--param")]
     _list(algorithm, "parameters").extend(
         {"name": name, "value": value} for name, value in parameters
@@ -152,6 +149,16 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
         extras["require_isolation"] = True
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
+
+
+def _program(algorithm: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
+    """What is run, and in which image."""
+    if work.boot_file:
+        algorithm["boot_file"] = work.boot_file
+    if work.command:
+        algorithm["command"] = work.command
+    if options["image"] is not None:
+        _object(algorithm, "engine")["image_url"] = utf8(options["image"], "--image")
 
 
 def _ends(extras: dict[str, Any], options: dict[str, Any]) -> None:

@@ -123,6 +123,7 @@ COMMANDS: tuple[Command, ...] = (
             Option("file", "-f", "--file", metavar="FILE"),
             Option("name", "--name", metavar="NAME"),
             Option("flavor", "--flavor", metavar="ID"),
+            Option("image", "--image", metavar="IMAGE"),
             Option("nodes", "--nodes", kind=NUMBER, metavar="N", bounds=(1, 1024)),
             Option("inputs", "--input", metavar="NAME=PATH", many=True),
             Option("outputs", "--output", metavar="NAME[=PATH]", many=True),

@@ -114,6 +114,24 @@ EVENTS: dict[str, tuple[str, str]] = {
         "image {image}: its environment is ready after {took_s} s",
         "镜像 {image}：环境已就绪，用时 {took_s} 秒",
     ),
+    "image-pulling": ("pulling the image '{image}'", "正在拉取镜像“{image}”"),
+    "image-progress": (
+        "image '{image}': {done} pulled so far",
+        "镜像“{image}”：已拉取 {done}",
+    ),
+    "image-pulled": (
+        "image '{image}' pulled: {done} in {took_s} s",
+        "镜像“{image}”拉取完成：{done}，用时 {took_s} 秒",
+    ),
+    "runtime-away": (
+        "the container runtime does not answer ({detail}); waiting for it",
+        "容器运行时没有应答（{detail}）；正在等待",
+    ),
+    "runtime-back": ("the container runtime answers again", "容器运行时已恢复应答"),
+    "profile-missing": (
+        "the container goes without: {what} (see danlu doctor)",
+        "容器缺少以下防护：{what}（详见 danlu doctor）",
+    ),
     "requirements-installing": (
         "installing pip-requirements.txt",
         "正在安装 pip-requirements.txt",

@@ -53,6 +53,24 @@ REASONS: dict[str, tuple[str, str]] = {
         "the program could not be started: {detail}",
         "无法启动程序：{detail}",
     ),
+    "image-failed": (
+        "the image '{image}' could not be had: {detail}",
+        "无法获取镜像“{image}”：{detail}",
+    ),
+    "container-failed": (
+        "the container could not be started: {detail}",
+        "无法启动容器：{detail}",
+    ),
+    "gpus-missing": (
+        (
+            "task {task} was not started: its container sees {found} GPU(s) and its flavor has {wanted};"
+            " see the row 'containers' of danlu doctor"
+        ),
+        (
+            "任务 {task} 未启动：容器内可见 {found} 个 GPU，而规格要求 {wanted} 个；请查看 danlu doctor 的"
+            "“容器”一行"
+        ),
+    ),
     "output-failed": (
         "the outputs could not be stored: {detail}; what was written is kept in {path}",
         "输出无法保存：{detail}；已写入的内容保留在 {path}",

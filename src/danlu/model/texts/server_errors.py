@@ -447,6 +447,26 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
         "the process engine needs Linux 5.3 or later (pidfd_open) and this is {release}: {detail}",
         "进程引擎需要 Linux 5.3 或更高版本（pidfd_open），当前为 {release}：{detail}",
     ),
+    "image-unnamed": (
+        (
+            "{field} is missing: jobs of this server run in containers; name an image, such as"
+            " registry.example.com/team/torch:2.8, or set container_image for all"
+        ),
+        (
+            "缺少 {field}：该服务器的作业在容器中运行；请指定镜像，例如"
+            " registry.example.com/team/torch:2.8，或为全部作业设置 container_image"
+        ),
+    ),
+    "container-runtime": (
+        (
+            "no container runtime answers at '{socket}' ({detail}); start it (systemctl start"
+            " podman.socket, or docker), or name another socket with container_socket"
+        ),
+        (
+            "“{socket}”处没有容器运行时应答（{detail}）；请启动它（systemctl start podman.socket，或"
+            " docker），或用 container_socket 指定其他套接字"
+        ),
+    ),
     "place-outside": (
         (
             "'{path}' lies outside the places that this engine gives to a task ({home} and {cache});"

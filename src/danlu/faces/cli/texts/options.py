@@ -82,6 +82,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "The machine shape of each task; danlu flavors lists them.",
         "每个任务的规格；可用 danlu flavors 查看。",
     ),
+    "run.image": (
+        "The image that each task runs in (container engine): registry/name:tag.",
+        "每个任务所用的镜像（容器引擎）：registry/name:tag。",
+    ),
     "run.nodes": ("How many tasks run side by side.", "并行运行的任务数。"),
     "run.inputs": (
         "Data for the script, as --NAME=<directory>: a path of this machine or obs://bucket/key/.",
