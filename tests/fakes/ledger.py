@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from danlu.model.attempt import FINAL, LIVE, Attempt, AttemptKey, Event, State, after
-from danlu.model.errors import Missing, PlatformError
+from danlu.model.errors import Missing, PlatformError, Unavailable
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, Job, JobView, Task
 from danlu.ports.records import EventQuery, Move, Submission, Submitted
@@ -88,6 +88,8 @@ class Ledger:
         self.disk = disk
         self._dice = dice
         self._queued: list[tuple[Waiter, Callable[[], Any]]] = []
+        self.unreadable = 0
+        """So many times the live jobs cannot be read."""
 
     def crash(self) -> None:
         """The server dies: a part of what is queued reaches the disk, the rest never does."""
@@ -135,6 +137,9 @@ class Ledger:
 
     def live(self) -> list[JobView]:
         """Every job whose latest attempt is live."""
+        if self.unreadable:
+            self.unreadable -= 1
+            raise Unavailable("busy", detail="not now")
         return [row.view for row in self.disk.rows.values() if row.attempts[-1].state in LIVE]
 
     def knows(self, key: AttemptKey) -> bool:

@@ -208,8 +208,18 @@ class World:
     def _turn(self, server: Server) -> None:
         try:
             server.loop.turn()
-        except PlatformError:  # as Loop._run does
-            server.board.reload()
+        except PlatformError:
+            self._recover(server)
+
+    def _recover(self, server: Server) -> None:
+        """As Loop does it: until the records can be read."""
+        server.ledger.unreadable = self.random.choice([0, 0, 1, 3])
+        while True:
+            try:
+                server.board.reload()
+            except PlatformError:
+                continue
+            return
 
     def submit(self) -> None:
         """A client submits something, and gets its answer or not."""
@@ -322,7 +332,7 @@ class World:
             retry(platform, board)
             board.settle()
         except PlatformError:
-            board.reload()
+            self._recover(self.server)
 
     def report_late(self) -> None:
         """Somebody reports on an attempt that is over, or with a token that is not its own."""

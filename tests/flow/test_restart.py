@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 
 from danlu.engines.memory_script import Script
+from danlu.flow import loop
 from danlu.model.attempt import FINAL, Event, State
+from danlu.model.errors import Unavailable
 from danlu.model.event import JobEvent
 from danlu.model.queue import fit
 from danlu.model.reason import ReasonCode
@@ -182,6 +187,80 @@ def test_a_move_that_no_longer_applies_is_taken_back(house: House) -> None:
     assert house.state(job) is State.CANCELLED
     assert house.board.get(job) is None
     assert "launch" not in house.engine.calls
+
+
+def test_what_a_cleaner_removed_is_not_made_again(house: House) -> None:
+    """(case 32) Nothing is left on the engine of a job that has ended: it stays as it ended."""
+    job = house.submit()
+    for _ in range(3):
+        house.turn(1)
+    ended = house.view(job)
+    assert ended.attempt.state is State.SUCCEEDED
+    for ref in house.engine.known():
+        house.engine.remove(ref)
+    for _ in range(2):
+        house.turn(3600)
+        house.restart()
+    house.turn(3600)
+    assert house.view(job) == ended
+    assert house.engine.known() == []
+
+
+def test_a_board_that_cannot_be_read_again_keeps_what_it_has(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> None:
+        raise Unavailable("busy", detail="no descriptors")
+
+    house.scripts["job"] = Script(duration_s=None)
+    job = house.submit()
+    house.turn()
+    held = house.board.held()
+    assert held
+    monkeypatch.setattr(house.records, "live", gone)
+    with pytest.raises(Unavailable):
+        house.board.reload()
+    assert house.board.get(job) is not None
+    assert house.board.held() == held
+
+
+def test_the_loop_goes_on_when_the_records_can_be_read_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(fault 57) A turn fails, and so does reading the board again, several times."""
+    house.scripts["job"] = Script(duration_s=5)
+    job = house.submit()
+    observe, live, fails = house.engine.observe, house.records.live, iter([1, 1, 1])
+
+    def unwell(answer: Any) -> Any:
+        def ask(*given: Any) -> Any:
+            if watch["failed"] and next(fails, 0):
+                raise Unavailable("busy", detail="no descriptors")
+            return answer(*given)
+
+        return ask
+
+    def fail_once(refs: Any) -> Any:
+        if refs and not watch["failed"]:
+            watch["failed"] = True
+            raise Unavailable("busy", detail="no descriptors")
+        return observe(refs)
+
+    watch = {"failed": False}
+    monkeypatch.setattr(loop, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(house.engine, "observe", fail_once)
+    monkeypatch.setattr(house.records, "live", unwell(live))
+    house.loop.start()
+    try:
+        ends = time.monotonic() + 60
+        while house.state(job) is not State.SUCCEEDED:
+            assert time.monotonic() < ends, "the job was forgotten"
+            house.clock.advance(1)
+            time.sleep(0.01)
+    finally:
+        house.loop.close()
+    assert next(fails, 0) == 0, "the board could not be read three times"
+    assert house.loop.failed_turns == 1
 
 
 def test_an_engine_that_does_not_answer_has_refused_nothing(house: House) -> None:

@@ -136,15 +136,17 @@ class Board:
     def reload(self) -> None:
         """Forget everything and take the records' word again (after a write failed)."""
         with self._lock:
+            # Records that cannot be read say nothing: all is read before anything is forgotten.
+            fresh = [self._entry(view) for view in self._records.live()]
             self._pending = []
             self._unsettled.clear()
             launched = {entry.key for entry in self._entries.values() if entry.launched}
             for job_id in list(self._entries):
                 self._drop(job_id)
             self._queue, self._resting, self._ending, self.due = [], {}, [], True
-            self.load()
-            for entry in self._entries.values():
+            for entry in fresh:
                 entry.launched = entry.key in launched
+                self._admit(entry)
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with a job's id, from any thread, after it changed on disk."""
@@ -155,8 +157,7 @@ class Board:
         with self._lock:
             if view.job.id in self._entries or view.attempt.state in FINAL:
                 return
-            self._claims.pop(view.job.id, None)
-            self._begin(Entry(view.job, view.attempt, view.tasks, avoid=self._avoided(view)))
+            self._admit(self._entry(view))
 
     def claim(self, job: Job) -> tuple[int, str] | None:
         """Give a new job its outputs before it is recorded, all or none: which output another job
@@ -409,6 +410,13 @@ class Board:
             with suppress(Missing):
                 self.add(self._records.job(job.workspace, job.id))
             self.due = True
+
+    def _entry(self, view: JobView) -> Entry:
+        return Entry(view.job, view.attempt, view.tasks, avoid=self._avoided(view))
+
+    def _admit(self, entry: Entry) -> None:
+        self._claims.pop(entry.job.id, None)
+        self._begin(entry)
 
     def _avoided(self, view: JobView) -> frozenset[str]:
         """Only a job with rules and with earlier attempts can have any."""

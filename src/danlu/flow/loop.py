@@ -123,10 +123,19 @@ class Loop:
             log.info("%d running attempts adopted", len(self._board.entries(*HOLDING)))
 
     def _recover(self) -> None:
-        """Take the records' word for everything again, after a pause."""
-        if not self._closing:
+        """Take the records' word for everything again, after a pause. Until that succeeds there is
+        no other turn: the board is ahead of the records by what was not written.
+        """
+        told = False
+        while not self._closing:
             self._woken.wait(LOOK_EVERY_S)
             try:
                 self._board.reload()
-            except PlatformError as error:
-                log.warning("records cannot be read: %s", error)
+            except Exception as error:
+                if not told:
+                    log.warning("records cannot be read: %s", error)
+                told = True
+                self._woken.clear()
+            else:
+                self.wake()
+                return
