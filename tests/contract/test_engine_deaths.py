@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ from tests.contract.tasks import (
     kill,
     late_agent,
     planned,
+    read,
     shim_of,
     start,
     survivors,
@@ -247,6 +249,31 @@ def test_a_directory_without_an_agent_is_taken_up_by_a_launch(house: ProcessHous
     house.engine.launch([order])
     finish(house, ref)
     assert whole_log(house, ref) == b"ran\n"
+
+
+@contextmanager
+def starved() -> Iterator[None]:
+    """Nothing more can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_who_cannot_look_says_nothing_of_a_task(house: ProcessHouse) -> None:
+    """(fault 57) Neither that it is gone, nor that its agent has died."""
+    ref = start(house, FOREVER)
+    said(house, ref, b"up")
+    assert see(house, ref).phase is Phase.RUNNING
+    for phase in (Phase.RUNNING, Phase.LAUNCHING):
+        with starved():
+            seen = house.engine.observe([ref])[ref]
+        assert (seen.unreachable, seen.phase, seen.exit) == (True, phase, None)
+        house.restart()  # the next server has not seen it yet
+    assert see(house, ref).phase is Phase.RUNNING
+    assert read(house, ref, files.AGENT)["starts"] == 1, "nobody took its agent for dead"
 
 
 def test_agents_that_cannot_start_are_an_error_and_leave_nothing(

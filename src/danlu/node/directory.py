@@ -21,6 +21,7 @@ from typing import Any
 from danlu.model.codec import from_json
 from danlu.model.event import Level
 from danlu.node import wake
+from danlu.node.identity import STARVED
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -38,10 +39,14 @@ def now_ms() -> int:
 
 
 def read_json(path: str | Path, limit: int = LIMIT_BYTES) -> dict[str, Any] | None:
-    """The JSON object in a file, or None if there is no such file or it holds something else."""
+    """The JSON object in a file, or None if there is no such file or it holds something else.
+    OSError if it cannot be looked at for want of descriptors.
+    """
     try:
         descriptor = open_plain(path)
-    except OSError:
+    except OSError as error:
+        if error.errno in STARVED:
+            raise
         return None
     try:
         size = os.fstat(descriptor).st_size

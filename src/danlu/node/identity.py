@@ -7,6 +7,7 @@ with the process that was compared.
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import signal
@@ -19,6 +20,10 @@ from danlu.ports.task_directory import ProcessIdentity
 
 GONE = ("Z", "X")
 """States of a process that has ended, whether or not its parent has taken notice."""
+
+
+STARVED = (errno.EMFILE, errno.ENFILE)
+"""Whoever has no descriptor left has learnt nothing about what he could not open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,14 @@ def boot_id() -> str:
 
 
 def read(pid: int) -> Process | None:
-    """What the kernel says of `pid`, or None if there is no such process."""
+    """What the kernel says of `pid`, or None if there is no such process. OSError if it cannot be
+    asked for want of descriptors.
+    """
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        if error.errno in STARVED:
+            raise
         return None
     try:
         return parse(os.read(descriptor, 1024))

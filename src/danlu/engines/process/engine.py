@@ -11,6 +11,7 @@ Nothing of importance is kept in memory: an engine made on the same root sees th
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import secrets
@@ -25,7 +26,7 @@ from danlu.engines.process import port
 from danlu.engines.process.bell import Bell
 from danlu.engines.process.machine import Machine, check_kernel, node_name
 from danlu.engines.process.starter import Starter
-from danlu.engines.process.task import ABSENT, Ends, Task
+from danlu.engines.process.task import ABSENT, UNKNOWN, Ends, Task
 from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
@@ -61,6 +62,8 @@ PASSED_ON = (
 
 PLAN_BYTES = 32 << 20
 UNBORN = ".unborn-"
+log = logging.getLogger(__name__)
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,120}")
 
 EnvironmentOf = Callable[[TaskPlan], Path]
@@ -106,6 +109,8 @@ class ProcessEngine:
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
         self._ends = Ends()
+        self._blind = False
+        """Whether some task could not be looked at; told once."""
         # Before there is another process of ours in our control group.
         groups = cgroup.here()
         self._bell = Bell(self._root / "wake")
@@ -191,11 +196,19 @@ class ProcessEngine:
                 raise
 
     def observe(self, refs: Iterable[Ref]) -> Mapping[Ref, Seen]:
-        """Say what each directory says."""
-        seen = {}
+        """Say what each directory says; where it cannot be looked at now, what it said last."""
+        seen, blind = {}, ""
         for ref in refs:
-            task = self._task(ref)
-            seen[ref] = ABSENT if task is None else self._seen(task)
+            try:
+                task = self._task(ref)
+                seen[ref] = ABSENT if task is None else self._seen(task)
+            except OSError as error:
+                blind = f"{ref.name}: {error}"
+                task = self._tasks.get(ref.name)
+                seen[ref] = UNKNOWN if task is None else task.last_seen()
+        if blind and not self._blind:
+            log.warning("tasks cannot be looked at: %s", blind)
+        self._blind = bool(blind)
         return seen
 
     def stop(self, ref: Ref, grace_s: float, reason: StopReason = StopReason.STOP) -> None:

@@ -28,6 +28,7 @@ from danlu.ports.engine import Exit, LogChunk, Mark, Note, Phase, Ref, Sample, S
 from danlu.ports.task_directory import ProcessIdentity
 
 ABSENT = Seen(Phase.ABSENT)
+UNKNOWN = Seen(Phase.LAUNCHING, unreachable=True)
 HANDOVER_S = 5.0
 """A directory without an agent may be one that another server has just handed over."""
 TIDYING_S = 2.0
@@ -179,6 +180,10 @@ class Task:
             notes=self._notes.read(),
             hung_at=self._hung_at() if self._exit is None else None,
         )
+
+    def last_seen(self) -> Seen:
+        """What was seen before, for a moment in which nothing can be."""
+        return Seen(self._phase(), self._shown_start(), self._exit, unreachable=True)
 
     def logs(self, since: int, limit: int) -> LogChunk:
         """Bytes of the log from an absolute offset."""
