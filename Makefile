@@ -89,9 +89,17 @@ check: .venv/.stamp ## format, lint, types, layers
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q tests/test_architecture.py
 
+PYTEST = $(BIN)/python -m pytest -q
+# The tests of these mostly wait for what they start, so they run beside all the others.
+WAITING = tests/contract tests/node
+
 .PHONY: test
 test: setup ## everything but the long suites
-	@$(BIN)/python -m pytest -q $(ARGS)
+ifeq ($(ARGS),)
+	@$(BIN)/python scripts/beside.py $(PYTEST) $(WAITING:%=--ignore=%) -- $(PYTEST) $(WAITING)
+else
+	@$(PYTEST) $(ARGS)
+endif
 
 .PHONY: test-image
 test-image: .venv/.stamp ## make the image that the tests of containers run (kept in the user's cache)
@@ -99,26 +107,29 @@ test-image: .venv/.stamp ## make the image that the tests of containers run (kep
 
 .PHONY: contract
 contract: .venv/.stamp ## one suite per seam, against every implementation
-	@$(BIN)/python -m pytest -q tests/contract $(ARGS)
+	@$(PYTEST) -m 'not faults' tests/contract $(ARGS)
 
-FAULTS = FAULTS_RESULTS=docs/data/faults.json $(BIN)/python -m pytest -q -p no:randomly \
-	-m 'fault or faults' $(ARGS)
-# What `make test` runs with small counts: simulated lives, beside the faults, and long logs.
-LIVES = $(BIN)/python -m pytest -q --timeout 7200 tests/flow/test_simulation.py
-LOGS = $(BIN)/python -m pytest -q --timeout 7200 tests/jobs/test_long_logs.py
+.PHONY: long
+long: setup ## what takes long: training with PyTorch, drills, migrations killed at each statement
+	@HOSTILE_TRIES=$${HOSTILE_TRIES:-20} $(PYTEST) -m long $(ARGS)
+
+# Simulated lives only compute, and the faults mostly wait.
+LIVES = nice -n 19 $(PYTEST) --timeout 7200 tests/flow/test_simulation.py
+FAULTS = $(PYTEST) -p no:randomly $(ARGS)
 
 .PHONY: faults
-faults: .venv/.stamp ## kill, fill, break: the fault suite, and its figures into the documents
-	@SIM_SEEDS=$${SIM_SEEDS:-20000} $(LIVES) & lives=$$!; $(FAULTS); failed=$$?; wait $$lives && exit $$failed
-	@LOG_LINES=$${LOG_LINES:-1000000} $(LOGS)
-	@$(BIN)/python scripts/reference.py
+faults: .venv/.stamp ## kill, fill, break: the fault suite, with small counts (KILLS=n SEED=n ...)
+	@SIM_SEEDS=$${SIM_SEEDS:-20000} $(BIN)/python scripts/beside.py $(FAULTS) -m faults -- $(LIVES)
 
+# Counts of a release: KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 SIM_SEEDS=1000000 RUNS=3
 .PHONY: faults-long
-faults-long: .venv/.stamp ## the same for longer: KILLS=10000 KILL_JOBS=5000 KILL_POINTS=100 RUNS=1 SEED=n
-	@SIM_SEEDS=$${SIM_SEEDS:-1000000} $(LIVES)
-	@KILLS=$${KILLS:-10000} KILL_JOBS=$${KILL_JOBS:-5000} KILL_POINTS=$${KILL_POINTS:-100} \
-	  RUNS=$${RUNS:-1} $(FAULTS)
-	@LOG_LINES=$${LOG_LINES:-1000000} LOG_KILLS=$${LOG_KILLS:-20} FLOOD_S=$${FLOOD_S:-30} $(LOGS)
+faults-long: .venv/.stamp ## all faults with large counts, their figures into the documents
+	@SIM_SEEDS=$${SIM_SEEDS:-20000} \
+	  KILLS=$${KILLS:-300} KILL_JOBS=$${KILL_JOBS:-200} KILL_POINTS=$${KILL_POINTS:-20} \
+	  ADOPTED=$${ADOPTED:-200} RESTARTS=$${RESTARTS:-10} HOSTILE_TRIES=$${HOSTILE_TRIES:-200} \
+	  LOG_LINES=$${LOG_LINES:-1000000} LOG_KILLS=$${LOG_KILLS:-20} FLOOD_S=$${FLOOD_S:-30} \
+	  $(BIN)/python scripts/beside.py \
+	  env FAULTS_RESULTS=docs/data/faults.json $(FAULTS) -m 'fault or faults' -- $(LIVES)
 	@$(BIN)/python scripts/reference.py
 
 .PHONY: bench

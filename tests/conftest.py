@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -45,6 +46,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     wanted = os.environ.get("FAULTS_RESULTS")
     if wanted:
         session.config.stash[RESULTS].write(Path(wanted))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for name, figures in terminalreporter.config.stash[RESULTS].figures.items():
+        terminalreporter.write_line(f"{name}: {json.dumps(figures)}")
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from tests.clients.served import Served, served
 from tests.services import sdk_python
 
 VERSIONS = ("3.1.206", "3.1.219")
-pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")

@@ -294,7 +294,6 @@ class History(RuleBasedStateMachine):
             assert known.view in self.records.jobs(WS, of_state).jobs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [SQLITE, pytest.param("postgresql", marks=pytest.mark.postgres)])
 def test_any_history_is_kept(kind: str, request: pytest.FixtureRequest) -> None:
     def where(root: Path) -> str | Path:

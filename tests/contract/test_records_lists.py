@@ -327,6 +327,7 @@ def test_lists_are_what_python_would_say(records: Records) -> None:
     check()
 
 
+@pytest.mark.long
 def test_ten_thousand_jobs_page_by_page(records: Records) -> None:
     """Every job once, in order, on pages from the middle as well as from the start."""
     count = 10_000

@@ -113,7 +113,7 @@ def test_a_step_that_fails_changes_nothing(store: Store, tmp_path: Path) -> None
     assert store.open().jobs(WS, JobQuery()).total == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["create", "upgrade"])
 def test_a_migration_killed_at_any_statement_is_done_again(
     store: Store, tmp_path: Path, what: str

@@ -11,6 +11,7 @@ from tests.services import ROOT, torch_python
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_two_ranks_end_with_the_same_parameters() -> None:
     torchrun = torch_python().with_name("torchrun")
     script = ROOT / "examples" / "ddp" / "train.py"
@@ -34,6 +35,7 @@ def test_two_ranks_end_with_the_same_parameters() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_without_torchrun_it_says_how_to_start_it() -> None:
     script = ROOT / "examples" / "ddp" / "train.py"
     command = [str(torch_python()), str(script)]

@@ -16,7 +16,7 @@ import pytest
 
 from tests.services import ROOT, torch_python
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 SCRIPT = ROOT / "examples" / "fashion_mnist" / "train.py"
 
@@ -143,6 +143,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
 
 
 def test_sigterm_saves_at_a_step_border(tmp_path: Path) -> None:
+    """(case 68) The handler only sets a flag."""
     process = start(tmp_path, "--epochs", "1000", "--workers", "1")
     assert process.stdout is not None
     for line in process.stdout:

@@ -5,13 +5,20 @@ A run writes what it found to the file that FAULTS_RESULTS names; the documents 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import platform
 import re
+import subprocess
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests import architecture
+from tests.services import ROOT
 
 FAULTS = {
     1: ("server killed at random moments", "服务器在随机时刻被杀死"),
@@ -77,7 +84,7 @@ FAULTS = {
 }
 """What happens, in English and Chinese, by the numbers that tests name."""
 
-_ROWS = re.compile(r"\(faults? ([0-9, –-]+)\)")
+_ROWS = re.compile(r"\((?:[^()]*; )?faults? (\d+(?:, \d+)*)(?:; [^()]*)?\)")
 
 
 def rows(docstring: str | None) -> list[int]:
@@ -94,8 +101,39 @@ def rows(docstring: str | None) -> list[int]:
 
 def how(docstring: str | None) -> str:
     """How a test injects its fault: its docstring without the numbers."""
-    plain = re.sub(r"\((?:case|cases|fault|faults) [^)]*\)", "", docstring or "")
+    plain = re.sub(r"\((?:case|fault)s? \d[^)]*\)", "", docstring or "")
     return " ".join(plain.split()).strip(" :;")
+
+
+def named() -> dict[str, tuple[list[int], str]]:
+    """The tests that inject faults: which, and how; by the name that pytest gives them, without
+    parameters.
+    """
+    return {
+        f"{source.place}::{node.name}": (rows(told), how(told))
+        for source in architecture.sources(ROOT, "tests")
+        for node in _tests(source.tree)
+        if rows(told := ast.get_docstring(node))
+    }
+
+
+def _tests(module: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+def function(test: str) -> str:
+    """A test's name without its parameters."""
+    return test.partition("[")[0]
+
+
+def together(one: Any, other: Any) -> Any:
+    """The figures of two runs as those of one: numbers added, lists joined, by their names."""
+    if isinstance(one, dict):
+        both = {name: together(one[name], other[name]) for name in one.keys() & other.keys()}
+        return {**one, **other, **both}
+    return one + other
 
 
 @dataclass(slots=True)
@@ -109,17 +147,48 @@ class Results:
         """A test that injects these faults has ended."""
         self.tests.append({"faults": numbers, "test": name, "how": told, "outcome": outcome})
 
+    def add(self, name: str, figures: dict[str, Any]) -> None:
+        """One more run of what `name` counts."""
+        mine = self.figures.get(name)
+        self.figures[name] = together(mine, figures) if mine else figures
+
     def write(self, path: Path) -> None:
-        """Publish what was found. Runs that made no figures leave those of earlier ones."""
+        """Publish what was found, with the commit and the day. What this run did not run keeps
+        what an earlier one found.
+        """
         before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        stamp = {"commit": commit(ROOT), "day": time.strftime("%Y-%m-%d", time.gmtime())}
+        figures = {
+            name: {**one, **stamp, "machine": machine()} for name, one in self.figures.items()
+        }
+        ran = {function(one["test"]) for one in self.tests}
+        kept = [one for one in before.get("tests", []) if function(one["test"]) not in ran]
+        tests = [*kept, *({**one, **stamp} for one in self.tests)]
         found = {
-            "machine": {
-                "processors": os.cpu_count(),
-                "system": f"{platform.system()} {platform.release()}",
-                "python": platform.python_version(),
-            },
-            "figures": {**before.get("figures", {}), **self.figures},
-            "tests": sorted(self.tests, key=lambda one: (one["faults"], one["test"])),
+            "figures": {**before.get("figures", {}), **figures},
+            "tests": sorted(tests, key=lambda one: (one["faults"], one["test"])),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    system = f"{platform.system()} {platform.release()}"
+    return f"{os.cpu_count()} × CPU, {system}, Python {platform.python_version()}"
+
+
+def commit(root: Path) -> str:
+    """The commit that is checked out, `+` where the sources differ from it, `?` without git."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", root, *words], check=False, capture_output=True, text=True
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        changed = git("status", "--porcelain", "--", "src", "tests")
+        return (git("rev-parse", "--short=10", "HEAD") or "?") + ("+" if changed else "")
+    except FileNotFoundError:
+        return "?"

@@ -55,6 +55,21 @@ def test_nothing_waits_for_a_tick_between_submit_and_launch(house: House) -> Non
     assert house.engine.calls.count("launch") == 1
 
 
+def test_a_granted_place_is_not_yet_a_job_that_runs(house: House) -> None:
+    """(case 37) Who looks meanwhile sees another state and no start."""
+    house.scripts["job"] = Script(stage_s=5, duration_s=20)
+    job = house.submit()
+    seen = []
+    for seconds in (0.0, 1.0, 5.0):
+        seen.append((house.state(job), house.view(job).attempt.started_at is not None))
+        house.turn(seconds)
+    assert seen == [(State.QUEUED, False), (State.LAUNCHING, False), (State.LAUNCHING, False)]
+    assert (house.state(job), house.view(job).attempt.started_at is not None) == (
+        State.RUNNING,
+        True,
+    )
+
+
 def test_the_intent_is_on_disk_before_the_engine_is_asked(house: House) -> None:
     job = house.submit()
     seen: list[State] = []
@@ -274,7 +289,7 @@ def test_a_task_that_is_proven_absent_is_lost(house: House) -> None:
 
 
 def test_an_engine_that_does_not_answer_is_a_flag_and_nothing_else(house: House) -> None:
-    """(case 75)"""
+    """(cases 75, 76)"""
     house.scripts["job"] = Script(duration_s=None)
     job = house.submit()
     house.turn()

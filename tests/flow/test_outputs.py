@@ -100,3 +100,20 @@ def test_a_deleted_job_leaves_no_upload_behind(house: House, view: JobView) -> N
     kept = {info.key for info in house.objects.walk("danlu", "runs/")}
     assert f"runs/{dead}" not in kept
     assert {f"runs/{other}", "runs/a"} <= kept
+
+
+def test_who_sweeps_second_finds_nothing_and_takes_nothing(
+    house: House, view: JobView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(case 70) Another removes the dead uploads just after they were listed."""
+    dead = f"runs/{Owner(view.job.id, 1, 'worker-0', 't').staged(b'a')}"
+    house.objects.put("danlu", dead, b"half")
+    deliver(house, view, "worker-0", {"a": b"aaa"})
+    listed = list(house.objects.walk("danlu", dead))
+    house.objects.delete("danlu", [dead])
+    monkeypatch.setattr(house.objects, "walk", lambda *_: iter(listed))
+
+    outputs.sweep(house.platform, view)
+
+    monkeypatch.undo()
+    assert problems(house, view) == {"a": Problem.NONE}

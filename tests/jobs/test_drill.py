@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import textwrap
 
+import pytest
+
 from tests.faces.cli.house import House
 
 TRAIN = """
@@ -44,6 +46,7 @@ def job_file(house: House, text: str, *, output: bool = True) -> str:
     return path
 
 
+@pytest.mark.long
 def test_a_script_that_loads_its_checkpoint_resumes(house: House) -> None:
     path = job_file(house, f"RESUMES = True\n{TRAIN}")
     done = house.run("drill", "-f", path, "--kills", "2", "--seed", "7", "--json")
@@ -66,6 +69,7 @@ def test_a_script_that_loads_its_checkpoint_resumes(house: House) -> None:
     assert b"first a run in peace" not in again.stderr, "the job itself has shown that"
 
 
+@pytest.mark.long
 def test_a_script_that_begins_anew_does_not(house: House) -> None:
     path = job_file(house, f"RESUMES = False\n{TRAIN}")
     done = house.run("drill", "-f", path, "--kills", "1", "--seed", "3")

@@ -1,7 +1,7 @@
 """Long logs of real programs: followed across kills of the server, flooded, and read anywhere.
 
-LOG_LINES and LOG_KILLS say how long and how often (`make faults` takes 1,000,000 lines, and
-`make faults-long` 20 kills as well), FLOOD_S for how long a program prints as fast as it can.
+LOG_LINES and LOG_KILLS say how long and how often (`make faults-long` takes 1,000,000 lines and 20
+kills), FLOOD_S for how long a program prints as fast as it can.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from tests.faces.cli.house import House, until
 
-LINES = int(os.environ.get("LOG_LINES", "60000"))
+LINES = int(os.environ.get("LOG_LINES", "200000"))
 KILLS = int(os.environ.get("LOG_KILLS", "3"))
 FLOOD_S = float(os.environ.get("FLOOD_S", "3"))
 GROWTH_BYTES = 50 << 20
@@ -45,6 +45,8 @@ def _read(process: subprocess.Popen[bytes], into: list[bytes]) -> None:
     into.append(process.stdout.read())
 
 
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
 def test_no_line_is_lost_or_doubled_while_the_server_is_killed(own_house: House) -> None:
     """(fault 1) A follower's file is the log, byte for byte, however often the server dies."""
     house, dice = own_house, random.Random(LINES)
@@ -105,6 +107,8 @@ def on_disk(house: House) -> int:
     return found
 
 
+@pytest.mark.faults
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("follower", ["reads", "stops reading"])
 def test_a_flood_fills_neither_memory_nor_disk(own_house: House, follower: str) -> None:
     """(faults 42, 45) Head and tail are kept, the server stays small, others go on."""

@@ -11,7 +11,7 @@ import pytest
 from tests.faces.cli.house import House, opened
 from tests.services import ROOT, torch_python
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

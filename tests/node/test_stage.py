@@ -357,7 +357,6 @@ def requirements(site: Site, text_: str) -> dict[str, Any]:
     return {"code": CODE, "boot_file": "train.py", "command": ""}
 
 
-@pytest.mark.slow
 def test_requirements_are_installed_for_this_task_alone(site: Site) -> None:
     wheels = site.root / "wheels"
     wheel(wheels, "danlu_probe_a", "1.0", "value = 1\n")
@@ -382,7 +381,6 @@ def test_requirements_are_installed_for_this_task_alone(site: Site) -> None:
     assert {"requirements-installing", "requirements-installed"} <= site.notes().keys()
 
 
-@pytest.mark.slow
 def test_requirements_that_cannot_be_installed_end_the_task_with_pips_words(site: Site) -> None:
     """(cases 1, 2): nothing else is installed in the place of what was asked for."""
     changes = requirements(site, "--no-index\ndanlu_no_such_package==9.9\n")
@@ -396,7 +394,6 @@ def test_requirements_need_an_interpreter(site: Site) -> None:
     assert "/no/python" in str(detail["detail"])
 
 
-@pytest.mark.slow
 def test_an_installation_ends_when_the_task_is_to_be_stopped(site: Site) -> None:
     source = site.root / "endless"
     source.mkdir()

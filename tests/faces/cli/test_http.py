@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
+import subprocess
+import sys
 import time
 from contextlib import closing
 
@@ -12,6 +16,7 @@ from hypothesis import strategies as st
 
 from danlu.faces.cli.http import Broken, Connection, Garbled, Send, Unreachable
 from tests.faces.cli.scripted import Scripted, chunked, reply
+from tests.services import offered, require
 
 OK = reply(b"hello")
 
@@ -214,6 +219,46 @@ def test_an_early_end_is_noticed(answer: bytes) -> None:
 def test_a_server_that_stays_silent_is_given_up() -> None:
     with pytest.raises(Broken, match="no answer in time"):
         get([[b"HTTP/1.1 200 OK\r\n", 1.0]], timeout_s=0.1)
+
+
+FOLLOWS = """
+import fcntl, socket, struct, threading
+from danlu.faces.cli.http import Broken, Connection
+
+def set_link(flags):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+        fcntl.ioctl(door, 0x8914, struct.pack("16sh22x", b"lo", flags))  # SIOCSIFFLAGS
+
+set_link(1)
+listener = socket.create_server(("127.0.0.1", 0))
+kept = []
+
+def serve():
+    kept.append(listener.accept()[0])
+    kept[0].recv(65536)
+    kept[0].sendall(b"HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n3\\r\\nabc\\r\\n")
+
+threading.Thread(target=serve).start()
+response = Connection(*listener.getsockname()).request("GET", "/")
+assert response.chunk() == b"abc"
+response.patience(None)
+set_link(0)
+try:
+    response.chunk()
+except Broken as error:
+    print("noticed")
+"""
+
+
+@pytest.mark.long
+def test_a_link_that_drops_under_a_follower_is_noticed() -> None:
+    """(case 74) Nothing ever comes again, no end of the connection either."""
+    unshare = shutil.which("unshare")
+    require(unshare, "unshare: apt install util-linux")
+    apart = [str(unshare), "--net", sys.executable, "-c", FOLLOWS]
+    offered(os.geteuid() == 0, "root, for a network of its own")
+    done = subprocess.run(apart, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.stdout, done.stderr) == ("noticed\n", "")
 
 
 def test_a_slow_body_arrives_piece_by_piece() -> None:

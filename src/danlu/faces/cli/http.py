@@ -390,7 +390,9 @@ def _connected(host: str, port: int, timeout_s: float) -> socket.socket:
 def _keep_alive(opened: socket.socket) -> None:
     """Let the kernel notice within half a minute that the other machine is gone."""
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+    # The first has another name on macOS.
+    times = {"TCP_KEEPIDLE": 10, "TCP_KEEPALIVE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+    for name, value in times.items():
         option = getattr(socket, name, None)
         if option is not None:
             opened.setsockopt(socket.IPPROTO_TCP, option, value)

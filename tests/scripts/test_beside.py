@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.services import ROOT
+
+PROGRAM = [sys.executable, str(ROOT / "scripts" / "beside.py")]
+
+
+def beside(first: str, second: str) -> subprocess.CompletedProcess[str]:
+    words = [*PROGRAM, "sh", "-c", first, "--", "sh", "-c", second]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_both_run_at_once_and_the_second_is_told_at_the_end(tmp_path: Path) -> None:
+    """Each waits for the other, so one after the other would never end."""
+    meet = "touch {0}; until [ -e {1} ]; do sleep 0.01; done; echo {2}"
+    a, b = tmp_path / "a", tmp_path / "b"
+    done = beside(meet.format(a, b, "first"), meet.format(b, a, "second; echo and more >&2"))
+
+    assert (done.returncode, done.stdout) == (0, "first\nsecond\nand more\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        ("exit 3", "exit 0", 3),
+        ("exit 0", "exit 4", 4),
+        ("exit 3", "exit 4", 3),
+        ("kill -9 $$", "exit 0", 137),
+    ],
+)
+def test_a_failure_of_either_is_one(first: str, second: str, status: int) -> None:
+    assert beside(first, second).returncode == status
+
+
+def test_ctrl_c_ends_both_and_waits_for_them(tmp_path: Path) -> None:
+    line = "trap 'sleep 0.2; touch {0}; exit 1' INT; touch {1}; while :; do sleep 0.05; done"
+    ended, begun = [tmp_path / "1", tmp_path / "2"], [tmp_path / "3", tmp_path / "4"]
+    lines = [line.format(*pair) for pair in zip(ended, begun, strict=True)]
+    words = [*PROGRAM, "sh", "-c", lines[0], "--", "sh", "-c", lines[1]]
+    with subprocess.Popen(words, start_new_session=True) as process:
+        while not all(file.exists() for file in begun):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait() == 1
+    assert all(file.exists() for file in ended)
