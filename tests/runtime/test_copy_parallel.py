@@ -65,7 +65,7 @@ def test_one_file_and_some_files(storage: Storage, data: Path, tmp_path: Path) -
     mox.file.copy_parallel(data, "obs://demo/some", file_list=["3.bin", "deep/er/空 格+%.txt"])
     mox.file.copy_parallel("obs://demo/some", tmp_path / "one", file_list=["3.bin"])
 
-    assert sorted(storage.demo) == ["seven", "some/", "some/3.bin", "some/deep/er/空 格+%.txt"]
+    assert sorted(storage.demo) == ["seven", "some/3.bin", "some/deep/er/空 格+%.txt"]
     assert list(tree(tmp_path / "one")) == ["3.bin"]
     with pytest.raises(ValueError, match="file_list"):
         mox.file.copy_parallel(data, "obs://demo/x", file_list=["../outside"])
@@ -115,7 +115,7 @@ def test_links_pipes_and_loops(
 
     mox.file.copy_parallel(root, "obs://demo/d")
 
-    assert storage.demo == {"d/": b"", "d/file": b"x", "d/link": b"x"}
+    assert storage.demo == {"d/file": b"x", "d/link": b"x"}
     assert "4 not copied" in capfd.readouterr().err
 
 
@@ -231,3 +231,13 @@ def test_a_storage_with_a_bad_time(storage: Storage, data: Path, tmp_path: Path)
     mox.file.copy_parallel("obs://demo/set", tmp_path / "back")
 
     assert tree(tmp_path / "back") == tree(data)
+
+
+def test_an_empty_directory_is_one_afterwards(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    mox.file.copy_parallel(tmp_path / "empty", "obs://demo/empty")
+    mox.file.copy_parallel("obs://demo/empty", tmp_path / "back")
+
+    assert mox.file.is_directory("obs://demo/empty")
+    assert (tmp_path / "back").is_dir()

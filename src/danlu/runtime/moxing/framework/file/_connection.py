@@ -26,6 +26,8 @@ PATIENCE_S = 600.0
 TELL_AFTER_S = 10.0
 MOST_PAUSE_S = 20.0
 TIMEOUT_S = 60.0
+LONG_S = 900.0
+"""For what the storage does by itself before it answers: copies, and the end of an upload."""
 MOST_IDLE = 32
 ANSWER_BYTES = 32 << 20
 """Most of an answer that is not an object's content (a page of a listing has under 2 MiB)."""
@@ -186,6 +188,7 @@ class Request(NamedTuple):
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = {}
     body: Body = Body()
+    timeout_s: float = TIMEOUT_S
 
     def ask(self, good: Iterable[int] = (200, 204)) -> Answer:
         """The whole answer; what is not `good` is raised as an OSError."""
@@ -209,6 +212,7 @@ class Request(NamedTuple):
         """Send it once; the answer, of which nothing but the head is read yet."""
         opened = storage(self.place)
         connection, used = _pool.take(opened)
+        self._bound(connection)
         try:
             try:
                 response = self._send(opened, connection)
@@ -218,6 +222,7 @@ class Request(NamedTuple):
                     raise
                 # The storage closes what was idle for long: no reason to wait.
                 connection, _ = _pool.take(opened)
+                self._bound(connection)
                 response = self._send(opened, connection)
             yield response
         except BaseException:
@@ -227,6 +232,12 @@ class Request(NamedTuple):
             _pool.give_back(opened, connection)
         else:
             connection.close()
+
+    def _bound(self, connection: http.client.HTTPConnection) -> None:
+        """So long may it take until something is heard."""
+        connection.timeout = self.timeout_s
+        if connection.sock is not None:
+            connection.sock.settimeout(self.timeout_s)
 
     def _send(
         self, opened: Storage, connection: http.client.HTTPConnection

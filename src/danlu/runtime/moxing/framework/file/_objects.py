@@ -16,6 +16,7 @@ from urllib.parse import unquote_plus
 from moxing.framework.file._connection import (
     AGAIN,
     CHUNK,
+    LONG_S,
     Answer,
     Body,
     Patience,
@@ -226,7 +227,7 @@ def copy(source: Info, target: Place) -> None:
     headers = {"x-amz-copy-source": name}
     if source.etag:
         headers["x-amz-copy-source-if-match"] = f'"{source.etag}"'
-    answer = Request("PUT", target, headers=headers).ask(good=(200,))
+    answer = Request("PUT", target, headers=headers, timeout_s=LONG_S).ask(good=(200,))
     # A copy that takes long answers 200 at once, and says in the document how it ended.
     if b"<Error>" in answer.body:
         answer._replace(status=500).raise_for(target)
@@ -273,7 +274,8 @@ class _Posted(NamedTuple):
         data = b"".join(self.body.chunks())
         md5 = base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
         headers: Mapping[str, str] = {"content-md5": md5, "content-type": "application/xml"}
-        return Request("POST", self.place, self.query, headers, self.body).ask(good=(200,))
+        request = Request("POST", self.place, self.query, headers, self.body, LONG_S)
+        return request.ask(good=(200,))
 
 
 # in parts

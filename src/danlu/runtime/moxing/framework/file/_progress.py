@@ -33,7 +33,7 @@ class Progress:
         self._whole: tuple[int, int] | None = None
         self._over = threading.Event()
         self._lock = threading.Lock()
-        self._files = 0
+        self.files = 0
         self._size = 0
         self._began = self._clock()
         self._next = self._began + FIRST_AFTER_S
@@ -54,13 +54,13 @@ class Progress:
     def file(self) -> None:
         """One file more."""
         with self._lock:
-            self._files += 1
+            self.files += 1
 
     def _say(self, took_s: float) -> None:
         speed = self._size / max(took_s, 0.001)
         told = {
             **self._names,
-            "files": self._files,
+            "files": self.files,
             "size": size(self._size),
             "seconds": round(took_s),
             "speed": size(speed),
@@ -95,7 +95,7 @@ class Progress:
         tell(
             "copied",
             **self._names,
-            files=self._files,
+            files=self.files,
             size=size(self._size),
             seconds=f"{took_s:.1f}",
         )

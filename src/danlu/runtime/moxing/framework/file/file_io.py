@@ -285,11 +285,12 @@ def copy_parallel(
         _copy(source, target)
         return
     _refuse_overlap(source, target)
-    make_directory(target)
+    if isinstance(target, str):
+        make_directory(target)
     names = None if file_list is None else list(file_list)
     left_out: list[str] = []
     found = copies(source, target, names, left_out)
-    _copy_all(
+    copied = _copy_all(
         source,
         target,
         found,
@@ -297,6 +298,9 @@ def copy_parallel(
         max(1, min(int(threads), MOST_THREADS)),
     )
     tell_left_out(left_out, target)
+    if not copied:
+        # In the storage a directory is what lies in it; an empty one needs a marker.
+        make_directory(target)
 
 
 def _copy_all(
@@ -305,13 +309,14 @@ def _copy_all(
     found: Iterable[Copy],
     sizes: Callable[[], Iterable[int]],
     threads: int,
-) -> None:
+) -> int:
     progress = Progress(source, target, sizes)
     try:
         copy_all(found, threads, progress)
     finally:
         progress.over()
     progress.end()
+    return progress.files
 
 
 def _refuse_overlap(source: Where, target: Where) -> None:
