@@ -1,7 +1,7 @@
 #!/bin/sh
-# Trains a real model through the platform, from nothing: an environment with PyTorch, a server on
-# loopback, one job. `make demo` calls it once .venv is there. What it makes stays, so that a second
-# run starts at once. Its exit status is the job's.
+# Trains a real model through the platform, from nothing: the environment of a pinned image, a server
+# on loopback, one job. `make demo` calls it once .venv is there. What it makes stays, so that a
+# second run starts at once. Its exit status is the job's.
 #
 #   DATA=DIR         the Fashion-MNIST IDX files (default: where Debian's dataset-fashion-mnist is)
 #   EPOCHS=N         default 3, about a minute on two CPU cores
@@ -42,12 +42,17 @@ else
 		"thing: apt-get install dataset-fashion-mnist, or DATA=/directory/with/the/files" >&2
 fi
 
-sh scripts/python.sh scripts/torch_env.py "$DANLU_DATA/environments/default"
+# Gigabytes of CUDA's libraries are only for a machine that can use them.
+image=pytorch-2.13-cpu
+if [ -e /sys/module/nvidia/version ] || [ -e /proc/driver/nvidia/version ]; then
+	image=pytorch-cuda-2.8
+fi
+"$danlu" image realise "$image" >/dev/null
 "$danlu" up --data "$DANLU_DATA"
 
 output=$DANLU_DATA/demo/$(date +%Y%m%d-%H%M%S)
 mkdir -p "$output"
-set -- run --name fashion-mnist \
+set -- run --name fashion-mnist --image "$image" \
 	--output "model=$output" --param "epochs=${EPOCHS:-3}"
 [ -z "$data" ] || set -- "$@" --input "data=$data"
 set -- "$@" examples/fashion_mnist/train.py

@@ -25,7 +25,8 @@ LAYERS: dict[str, frozenset[str]] = {
     "stores": frozenset({"ports", "model"}),
     # The process engine starts node agents on this machine and reads their directories back.
     "engines": frozenset({"node", "ports", "model"}),
-    "node": frozenset({"stores", "ports", "model"}),
+    # An agent stages what its task needs: objects of a store, the environment of an image.
+    "node": frozenset({"images", "stores", "ports", "model"}),
     "flow": frozenset({"ports", "model"}),
     "wire": frozenset({"model"}),
     # A face also shows the nouns, and catches the errors, that wire and flow hand to it.

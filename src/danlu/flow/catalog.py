@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from danlu.model.errors import Invalid, Refused, Unavailable
+from danlu.model.errors import Invalid, Missing, Refused, Unavailable
 from danlu.model.flavor import Flavor, default_of, of_machine
+from danlu.model.image import ImageView
 from danlu.model.job import EngineChoice
 from danlu.model.resources import Offer, Shape
 from danlu.model.rules import image_reference
@@ -20,13 +21,21 @@ DEFAULT = "default"
 class Environment:
     """A place with a Python and packages in which jobs can run, as ModelArts' engines are.
 
-    `directory` is its prefix; the interpreter is `bin/python` below it.
+    `directory` is its prefix; the interpreter is `bin/python` below it. An image's may not be there
+    yet: it is made when a job wants it.
     """
 
     id: str
     directory: str
     python_version: str = ""
     torch_version: str = ""
+    image: str = ""
+    """The id of the image that it is, or will be, the environment of."""
+
+
+def no_images(word: str) -> ImageView:
+    """For a platform that has none."""
+    raise Missing("image-missing", image=word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class Catalog:
     takes_images: bool = False
     """Whether jobs run in images of any registry, and not in environments."""
     default_image: str = ""
+    images: Callable[[str], ImageView] = no_images
+    """The image of a name or an id; Missing where there is none."""
 
     def flavors(self) -> tuple[Flavor, ...]:
         """Every flavor, CPU first, small to large."""
@@ -83,26 +94,26 @@ class Catalog:
             flavors=_names(fitting) or "none: fewer nodes would be needed",
         )
 
-    def check(self, choice: EngineChoice, field: str) -> None:
-        """Invalid unless the environment that `choice` names is here (none named = the default)."""
-        name = choice.engine_id or choice.engine_name
+    def check(self, choice: EngineChoice, field: str) -> ImageView | None:
+        """The image of ours that `choice` means; None where it means an environment, one of a
+        registry, or nothing (= the default). Invalid where there is no such thing here.
+        """
         if self.takes_images:
             self._check_image(choice, field)
-            return
+            return None
         if choice.image_url:
-            raise Invalid(
-                "field-unsupported",
-                field=f"{field}.image_url",
-                remedy="jobs of this server run in its environments; leave it out for the default,"
-                " or have the server run containers (engine = container)",
-            )
-        if not name:
-            return
-        known = [environment.id for environment in self.environments()]
-        if name not in known:
-            raise Invalid(
-                "engine-unknown", field=field, value=name, engines=", ".join(known) or "none"
-            )
+            return self._image(choice.image_url, f"{field}.image_url", "image-unknown")
+        name = choice.engine_id or choice.engine_name
+        if not name or any(one.id == name and not one.image for one in self.environments()):
+            return None
+        return self._image(name, field, "engine-unknown")
+
+    def _image(self, word: str, field: str, key: str) -> ImageView:
+        try:
+            return self.images(word)
+        except Missing:
+            known = ", ".join(one.id for one in self.environments()) or "none"
+            raise Invalid(key, field=field, value=word, engines=known) from None
 
     def _check_image(self, choice: EngineChoice, field: str) -> None:
         if choice.engine_id or choice.engine_name:

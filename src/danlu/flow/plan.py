@@ -39,6 +39,8 @@ def plan(
         working_dir=spec.working_dir,
         local_code_dir=spec.local_code_dir,
         engine=spec.engine,
+        image=spec.image,
+        image_name=spec.image_name,
         parameters=spec.parameters,
         inputs=spec.inputs,
         outputs=spec.outputs,

@@ -13,7 +13,7 @@ from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
-from danlu.model.image import DoesNotFit
+from danlu.model.image import DoesNotFit, ImageView
 from danlu.model.job import Job, JobSpec, JobView
 from danlu.model.resources import Shape
 from danlu.model.url import LocalUrl, ObjectUrl, Url
@@ -30,7 +30,9 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
     What comes back names the flavor that will be used, and its shape.
     """
     rules.check(spec)
-    platform.catalog.check(spec.engine, "algorithm.engine")
+    image = platform.catalog.check(spec.engine, "algorithm.engine")
+    if image is not None:
+        spec = replace(spec, image=image.id, image_name=image.name)
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
     required = spec.require_isolation or platform.limits.require_isolation
     spec = replace(spec, flavor=flavor.id, shape=flavor.shape, require_isolation=required)
@@ -38,7 +40,7 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
         missing = ", ".join(platform.engine.powers.unenforced)
         raise Refused("isolation-missing", field="danlu.require_isolation", missing=missing)
     if flavor.shape.gpus:
-        _runs_on(platform, spec, flavor.shape)
+        _runs_on(platform, spec, flavor.shape, image)
     places = _Places(platform)
     _code(places, spec)
     for index, channel in enumerate(spec.inputs):
@@ -113,17 +115,25 @@ def submit(
     return future
 
 
-def _runs_on(platform: Platform, spec: JobSpec, shape: Shape) -> None:
-    """DoesNotFit if the environment's torch cannot run on any GPU that the flavor may give."""
+def _runs_on(platform: Platform, spec: JobSpec, shape: Shape, image: ImageView | None) -> None:
+    """DoesNotFit if the torch of image or environment cannot run on any GPU that the flavor may
+    give.
+    """
     environment = platform.catalog.environment(spec.engine)
-    if environment is None or not environment.torch_version:
+    if image is not None:
+        name, torch = image.name, image.torch
+    elif environment is not None:
+        name, torch = environment.id, environment.torch_version
+    else:
+        return
+    if not torch:
         return
     offers = platform.catalog.capacity()
     models = dict.fromkeys(gpu.model for offer in offers for gpu in offer.matching(shape))
-    found = [platform.against_torch(environment.torch_version, (model,)) for model in models]
+    found = [platform.against_torch(torch, (model,)) for model in models]
     against = [one for one in found if one is not None]
     if against and len(against) == len(found):
-        raise DoesNotFit(environment.id, against[0])
+        raise DoesNotFit(name, against[0])
 
 
 def _admitted(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:

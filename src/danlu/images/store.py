@@ -28,7 +28,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,9 @@ class ImageStore:
         """What is known of a ready environment."""
         try:
             data = json.loads((self.environment(image_id) / RECORD).read_text("utf-8"))
-            return Realised(**{**data, "extras": tuple(data["extras"])})
+            # What a newer program adds to a record means nothing here.
+            known = {one.name: data[one.name] for one in fields(Realised) if one.name in data}
+            return Realised(**{**known, "extras": tuple(data["extras"])})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -201,6 +203,8 @@ class ImageStore:
         (made / RECORD).write_text(text, "utf-8")
         (made / RECORD).chmod(0o444)
         place = self.part("environments") / digits(record.id)
+        if place.exists():  # its record cannot be read, or it would not have been made again
+            self.discard(place)
         made.rename(place)
         place.chmod(0o555)
 

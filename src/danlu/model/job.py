@@ -63,7 +63,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """The environment a job asks for by name. All empty = the server's default environment."""
+    """The environment or image a job asks for. All empty = the server's default environment."""
 
     engine_id: str = ""
     engine_name: str = ""
@@ -89,6 +89,9 @@ class JobSpec:
     description: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     engine: EngineChoice = EngineChoice()
+    image: str = ""
+    """The id of the image that `engine` meant when the job was submitted; empty = none."""
+    image_name: str = ""
     code: ObjectUrl | None = None
     boot_file: str = ""
     command: str = ""

@@ -33,6 +33,7 @@ class ReasonCode(StrEnum):
     TIME_LIMIT = "time-limit"
     INPUT_FAILED = "input-failed"
     CODE_FAILED = "code-failed"
+    ENVIRONMENT_FAILED = "environment-failed"
     REQUIREMENTS_FAILED = "requirements-failed"
     BOOT_FAILED = "boot-failed"
     IMAGE_FAILED = "image-failed"
@@ -61,6 +62,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.TIME_LIMIT: Blame.USER,
         ReasonCode.INPUT_FAILED: Blame.USER,
         ReasonCode.CODE_FAILED: Blame.USER,
+        ReasonCode.ENVIRONMENT_FAILED: Blame.PLATFORM,
         ReasonCode.REQUIREMENTS_FAILED: Blame.USER,
         ReasonCode.BOOT_FAILED: Blame.USER,
         ReasonCode.IMAGE_FAILED: Blame.USER,

@@ -45,6 +45,7 @@ CAUSES = MappingProxyType(
         ReasonCode.PIDS_LIMIT: Cause.USER_ERROR,
         ReasonCode.OUT_OF_DISK: Cause.USER_ERROR,
         ReasonCode.OUT_OF_MEMORY: Cause.OUT_OF_MEMORY,
+        ReasonCode.ENVIRONMENT_FAILED: Cause.PLATFORM,
         ReasonCode.LAUNCH_FAILED: Cause.PLATFORM,
         ReasonCode.AGENT_LOST: Cause.PLATFORM,
         ReasonCode.TASK_LOST: Cause.NODE,

@@ -95,6 +95,9 @@ class TaskPlan:
     working_dir: str = ""
     local_code_dir: str = ""
     engine: EngineChoice = field(default_factory=EngineChoice)
+    image: str = ""
+    """The id of the image in whose environment it runs; empty = none."""
+    image_name: str = ""
     parameters: tuple[Parameter, ...] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()

@@ -143,6 +143,8 @@ class Agent:
 
     def _prepare(self) -> World:
         """Bring everything that has to be there; StageFailed where it cannot be had."""
+        # What a task sees of the machine depends on where its environment leads.
+        Stage(self._directory, self._plan, self._check).environment()
         mounts = self._containment.set_apart()
         return Stage(self._directory, self._plan, self._check, mounts=mounts).run()
 

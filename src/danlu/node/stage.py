@@ -15,7 +15,7 @@ from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import Layout, World, world
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node import full, given, places, requirements
+from danlu.node import environment, full, given, places, requirements
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
 from danlu.node.store import open_store
@@ -91,6 +91,12 @@ class Stage:
         if plan.code is not None and wanted.is_file():
             return self._with_requirements(wanted, found)
         return found
+
+    def environment(self) -> None:
+        """See to it that the environment of the task's image is there. Raises as `run` does."""
+        name = self._plan.plan.image_name
+        with self._failing(ReasonCode.ENVIRONMENT_FAILED, image=name):
+            environment.make_ready(self._directory, self._plan, self._check)
 
     @contextmanager
     def _failing(self, problem: ReasonCode, **detail: str | int) -> Iterator[None]:

@@ -140,6 +140,8 @@ class AgentPlan:
     wake: str = ""
     storing: Storing = Storing()
     isolation: Isolation = Isolation()
+    images: str = ""
+    """Where the machine's images lie."""
     packages: str = ""
     """Where the server's Python packages lie. The agent itself needs the standard library only;
     stores of other kinds, and reading GPUs, need more."""

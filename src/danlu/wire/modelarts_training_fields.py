@@ -129,7 +129,7 @@ ENGINE = Shape(
         "engine_id": Text(about="one of training-job-engines; none = the server's default"),
         "engine_name": Text(),
         "engine_version": Text(),
-        "image_url": Text(),
+        "image_url": Text(about="an image of this server: its name or id"),
         "install_sys_packages": Unsupported("moxing is not installed; use the injected paths"),
         "image_repo_id": Unsupported("leave it out"),
         "run_user": Unsupported("jobs run as the platform's user", ("1000", 1000)),

@@ -16,7 +16,7 @@ from danlu.model.identity import AccessKey, Workspace
 from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.settings import Settings, check_environment
-from danlu.wiring import environments
+from danlu.wiring import environments, images
 from danlu.wiring.admin import first_admin
 from danlu.wiring.host import against_torch
 from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
@@ -123,6 +123,7 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         default=settings.default_flavor,
         takes_images=engine.powers.images,
         default_image=settings.container_image,
+        images=lambda word: images.by_word(settings, word),
     )
     platform = Platform(
         records,
@@ -182,9 +183,10 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
 
     return ProcessEngine(
         settings.data / ENGINE,
-        lambda plan: environments.environment_of(settings, plan.engine),
+        lambda plan: environments.environment_of(settings, plan),
         {"kind": "folder", "root": str(settings.data / OBJECTS)},
         storing=_storing(settings),
+        images=str(images.root(settings)),
         isolation=_isolation(settings),
     )
 
@@ -200,7 +202,7 @@ def _isolation(settings: Settings) -> Isolation:
 
     return Isolation(
         settings.isolation != "off",
-        (str(settings.data),),
+        (str(settings.data), str(images.root(settings))),
         settings.readable_paths,
         settings.writable_paths,
         closed=tuple(_own(settings)),

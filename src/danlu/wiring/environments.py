@@ -8,8 +8,9 @@ from pathlib import Path
 
 from danlu.flow.catalog import Environment
 from danlu.model.errors import EngineError
-from danlu.model.job import EngineChoice
+from danlu.model.script import TaskPlan
 from danlu.settings import Settings
+from danlu.wiring import images
 
 
 def environments(settings: Settings) -> Sequence[Environment]:
@@ -21,6 +22,9 @@ def environments(settings: Settings) -> Sequence[Environment]:
         for path in (sorted(root.iterdir()) if root.is_dir() else ())
         if path.name != "default" and (path / "bin" / "python").exists()
     )
+    known = {one.id for one in found}
+    named = (one for one in images.named(settings) if one.name not in known)
+    found.extend(Environment(one.name, one.path, one.python, one.torch, one.id) for one in named)
     return found
 
 
@@ -32,10 +36,15 @@ def default_environment(settings: Settings) -> Path:
     return own if (own / "bin" / "python").exists() else Path(sys.prefix)
 
 
-def environment_of(settings: Settings, choice: EngineChoice) -> Path:
-    """The directory of the environment that a job chose; EngineError if it has gone."""
+def environment_of(settings: Settings, plan: TaskPlan) -> Path:
+    """The directory of the environment that a task runs in. An image's may still have to be made;
+    EngineError for another one that has gone.
+    """
+    if plan.image:
+        return images.store(settings).environment(plan.image)
+    choice = plan.engine
     name = choice.engine_id or choice.engine_name or "default"
-    found = {item.id: Path(item.directory) for item in environments(settings)}
+    found = {one.id: Path(one.directory) for one in environments(settings) if not one.image}
     directory = found.get(name, settings.data / "environments" / name)
     python = directory / "bin" / "python"
     if not python.exists():

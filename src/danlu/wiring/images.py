@@ -30,6 +30,14 @@ def store(settings: Settings) -> ImageStore:
     return ImageStore(root(settings))
 
 
+def named(settings: Settings) -> list[ImageView]:
+    """The images that have a name: built in, or registered."""
+    from danlu.images import known
+
+    images = store(settings)
+    return [known.view(images, one) for one in known.every(images)]
+
+
 def every(settings: Settings) -> list[ImageView]:
     """Every image: the named ones, then what else has an environment here."""
     from danlu.images import known
@@ -39,6 +47,16 @@ def every(settings: Settings) -> list[ImageView]:
     ids = {one.id for one in named}
     others = [known.find(images, one.id) for one in images.all() if one.id not in ids]
     return [known.view(images, one) for one in (*named, *others)]
+
+
+def by_word(settings: Settings, word: str) -> ImageView:
+    """The image of a name, an id or the beginning of one; its lock is kept. A word of a client is
+    never taken for a file.
+    """
+    from danlu.images import known
+
+    images = store(settings)
+    return known.view(images, known.find(images, word))
 
 
 def find(settings: Settings, word: str) -> ImageView:

@@ -167,13 +167,16 @@ def until(condition: Any) -> None:
 
 
 @contextlib.contextmanager
-def opened(root: Path) -> Iterator[House]:
-    """A house with a server; both end with the block, and so do its jobs."""
+def opened(root: Path, env: Mapping[str, str] | None = None) -> Iterator[House]:
+    """A house with a server; both end with the block, and so do its jobs. `env` are variables of
+    the server.
+    """
     data, home = root / "data", root / "home 家"
     home.mkdir(parents=True)
     house = House(data, home)
     house.shared.mkdir()
     house.env["DANLU_WRITABLE_PATHS"] = str(house.shared)
+    house.env.update(env or {})
     house.good("up", "--port", "0")
     try:
         yield house

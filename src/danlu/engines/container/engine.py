@@ -51,7 +51,6 @@ class ContainerEngine(ProcessEngine):
         image: str = "",
         offer: Offer | None = None,
         storing: Storing = Storing(),  # noqa: B008 -- it cannot be changed
-        packages: str = "",
         isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
         self._socket = socket
@@ -69,7 +68,6 @@ class ContainerEngine(ProcessEngine):
             objects,
             offer=offer,
             storing=storing,
-            packages=packages,
             # The container is the isolation: the agent itself makes no namespaces.
             isolation=replace(isolation, namespaces=False),
         )

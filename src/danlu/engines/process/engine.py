@@ -57,6 +57,7 @@ PASSED_ON = (
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "all_proxy",
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CONFIG_FILE", "PIP_CERT",
     "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CACHE_DIR", "LD_LIBRARY_PATH", "CUDA_HOME",
+    "UV_DEFAULT_INDEX", "UV_INDEX", "UV_FIND_LINKS", "UV_NO_INDEX", "UV_INSECURE_HOST",
 )  # fmt: skip
 """Variables of the server that tasks get: how to reach the network, and where libraries are."""
 
@@ -75,7 +76,7 @@ class ProcessEngine:
 
     `objects` describes the object store to the agents (`{"kind": "folder", "root": …}`). `offer`
     replaces what the machine is found to have. `environment` is where the variables that are
-    passed on come from, `packages` where agents find Python packages beyond the standard library.
+    passed on come from, `images` is where the machine's images lie.
     `isolation` says what tasks are kept from beside `root`.
     """
 
@@ -88,7 +89,7 @@ class ProcessEngine:
         offer: Offer | None = None,
         environment: Mapping[str, str] | None = None,
         storing: Storing = Storing(),  # noqa: B008 -- it cannot be changed
-        packages: str = "",
+        images: str = "",
         isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
         check_kernel()
@@ -104,7 +105,8 @@ class ProcessEngine:
         self._offer = offer
         self._machine = Machine(node_name(), _probe_gpus)
         self._storing = storing
-        self._packages = packages or site.getsitepackages()[0]
+        self._images = images
+        self._packages = site.getsitepackages()[0]
         self._isolation = _resolved(isolation, self._root)
         self._lock = threading.RLock()
         self._tasks: dict[str, Task] = {}
@@ -363,6 +365,7 @@ class ProcessEngine:
             self._bell.path,
             self._storing,
             isolation=self._isolation,
+            images=self._images,
             packages=self._packages,
         )
 

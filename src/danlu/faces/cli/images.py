@@ -7,7 +7,7 @@ from pathlib import Path
 
 from danlu import settings
 from danlu.faces.cli import view
-from danlu.faces.cli.failure import USAGE, Failure
+from danlu.faces.cli.failure import MISSING, USAGE, Failure
 from danlu.faces.cli.request import duration_s
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import printable
@@ -136,6 +136,15 @@ def lock(session: Session, *, definition: str, backend: str | None, out: str | N
         session.put(image_id)
         session.say("image-locked", file=path, packages=count)
     return 0
+
+
+def of_file(session: Session, file: str) -> str:
+    """The id of the image whose lock a file is; the local server knows it from now on."""
+    if not session.client().endpoint.data:
+        raise Failure(USAGE, "image-file-remote", path=file)
+    if not os.path.isfile(file):
+        raise Failure(MISSING, "path-missing", option="--image", path=file)
+    return images.find(_settings(session), file).id
 
 
 def record(one: ImageView) -> dict[str, Any]:

@@ -55,12 +55,24 @@ def create_body(
         body, work = _of_file(session, file, words, options)
     else:
         body, work = {}, _of_words(session, words, options)
+    if options["image"] is not None:
+        options = {**options, "image": _image(session, options["image"])}
     _apply(body, work, options)
     home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
     _channels(session, body, home, options)
     if work.code:
         _send_code(session, work, body)
     return body
+
+
+def _image(session: Session, word: str) -> str:
+    """The image that is meant: by name or id as it stands, a lock's file by the id that it has."""
+    word = utf8(word, "--image")
+    if not word.endswith(".json"):
+        return word
+    from danlu.faces.cli.images import of_file
+
+    return of_file(session, word)
 
 
 def submit(session: Session, body: dict[str, Any]) -> Any:
@@ -158,7 +170,9 @@ def _program(algorithm: dict[str, Any], work: Work, options: dict[str, Any]) -> 
     if work.command:
         algorithm["command"] = work.command
     if options["image"] is not None:
-        _object(algorithm, "engine")["image_url"] = utf8(options["image"], "--image")
+        engine = _object(algorithm, "engine")
+        engine.clear()
+        engine["image_url"] = options["image"]
 
 
 def _ends(extras: dict[str, Any], options: dict[str, Any]) -> None:

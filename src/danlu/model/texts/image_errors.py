@@ -85,6 +85,16 @@ IMAGE_ERRORS: dict[str, tuple[str, str]] = {
         "there is no image {image} here; `danlu image ls` lists those that there are",
         "这里没有镜像 {image}；可用 `danlu image ls` 查看",
     ),
+    "image-unknown": (
+        (
+            "{field} is '{value}', which is no image of this server; there are {engines}, and ids of"
+            " images (sha256:…). Images of container registries cannot run on this engine"
+        ),
+        (
+            "{field} 的值“{value}”不是本服务器的镜像；可用的有 {engines} 以及镜像 ID（sha256:…）。"
+            "该引擎不能运行容器仓库中的镜像"
+        ),
+    ),
     "image-ambiguous": (
         "'{value}' may be {images}; give more of its id, or its backend",
         "“{value}”可能是 {images}；请给出更长的 ID 或其后端",

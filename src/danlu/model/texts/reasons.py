@@ -45,6 +45,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "输入“{name}”无法准备：{detail}",
     ),
     "code-failed": ("the code could not be staged: {detail}", "代码无法准备：{detail}"),
+    "environment-failed": (
+        "the environment of image {image} could not be made ready: {detail}",
+        "镜像 {image} 的环境未能就绪：{detail}",
+    ),
     "requirements-failed": (
         "pip-requirements.txt could not be installed: {detail}",
         "无法安装 pip-requirements.txt：{detail}",

@@ -40,6 +40,10 @@ IMAGES: dict[str, tuple[str, str]] = {
         "TORCH|CUDA|RULE|FOUND|NEEDS|NEAREST CHANGE",
         "TORCH|CUDA|规则|现有|所需|最近的改动",
     ),
+    "image-file-remote": (
+        "'{path}' cannot be given to a remote server; register it there, then use its name or id",
+        "无法将“{path}”交给远程服务器；请先在该服务器上注册，再使用其名称或 ID",
+    ),
     "columns.images": (
         "NAME|ID|TORCH|PYTHON|PACKAGES|SIZE|LAST USED|IN USE",
         "名称|ID|TORCH|PYTHON|软件包|大小|上次使用|使用者",

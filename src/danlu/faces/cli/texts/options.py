@@ -83,8 +83,13 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "每个任务的规格；可用 danlu flavors 查看。",
     ),
     "run.image": (
-        "The image that each task runs in (container engine): registry/name:tag.",
-        "每个任务所用的镜像（容器引擎）：registry/name:tag。",
+        (
+            "The image that the job runs in: a name or id (danlu image ls), or a lock's file; on the"
+            " container engine registry/name:tag."
+        ),
+        (
+            "作业所用的镜像：名称或 ID（见 danlu image ls），或锁文件；容器引擎上为 registry/name:tag。"
+        ),
     ),
     "run.nodes": ("How many tasks run side by side.", "并行运行的任务数。"),
     "run.inputs": (

@@ -1,0 +1,134 @@
+"""A job runs in the environment of its image: made when it is wanted, and not before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from danlu.images import known, lock
+from danlu.images.store import ImageStore
+from tests.faces.cli.house import House, opened, until
+from tests.images import small
+
+pytestmark = pytest.mark.timeout(300)
+
+TELL = """
+import sys, torch
+print("torch", torch.__version__, "in", sys.prefix)
+try:
+    open(torch.__file__, "a")
+except OSError as error:
+    print("cannot write:", type(error).__name__)
+"""
+
+
+@dataclass
+class Site:
+    """A server, its images, and the directory from which it has wheels."""
+
+    house: House
+    store: ImageStore
+    wheels: Path
+    id: str
+
+    def events(self, job: str) -> list[dict[str, Any]]:
+        lines = self.house.good("events", job, "--json").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def keys(self, job: str) -> list[str]:
+        return [one["key"] for one in self.events(job)]
+
+    def submit(self, script: str, *options: str) -> str:
+        return self.house.good("run", "-d", *options, self.house.script(script)).strip()
+
+    def ended(self, job: str) -> dict[str, Any]:
+        def final() -> bool:
+            return self.house.state(job) in ("succeeded", "failed", "cancelled", "lost")
+
+        until(final)
+        found: dict[str, Any] = self.house.json("show", job)
+        return found
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    wheels = tmp_path / "wheels"
+    found = [small.wheel(wheels, name, version) for name, version in small.PACKAGES.items()]
+    with opened(tmp_path, {"PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1"}) as house:
+        store = ImageStore(house.data / "images")
+        image = known.register(store, "small", small.locked(found))
+        yield Site(house, store, wheels, image.id)
+
+
+def test_its_interpreter_runs_the_task_and_nobody_writes_to_it(site: Site) -> None:
+    """By name, by id and by the beginning of one; made once, then used."""
+    said = site.house.good("run", "--image", "small", site.house.script(TELL))
+
+    assert f"torch 2.13.0+cpu in {site.store.environment(site.id)}" in said
+    assert "cannot write: " in said
+    for word in (site.id, site.id[:19]):
+        assert "2.13.0+cpu" in site.house.good("run", "--image", word, site.house.script(TELL))
+    jobs = sorted(site.house.json("ps", "-a")["jobs"], key=lambda one: int(one["created_at"]))
+    first, second = (site.keys(one["id"]) for one in jobs[:2])
+    assert "image-ready" in first
+    assert not [key for key in second if key.startswith("image-")]
+
+
+def test_a_lock_s_file_is_an_image_too(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(lock.canonical(small.locked([small.wheel(site.wheels, "torch", "2.14.0")])))
+
+    said = site.house.good("run", "--image", str(file), site.house.script(TELL))
+
+    assert "torch 2.14.0 in" in said
+
+
+def test_what_is_no_image_of_this_server_is_refused_at_submit(site: Site) -> None:
+    """An image of a registry among it: this engine could not run it."""
+    for word in ("docker.io/pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "f" * 64, "smal"):
+        done = site.house.run("run", "--image", word, site.house.script(TELL))
+        assert done.returncode == 2
+        assert b"small" in done.stderr
+        assert word.encode() in done.stderr
+
+
+def test_an_image_that_cannot_be_made_ends_the_job_with_its_own_reason(site: Site) -> None:
+    """Not the user's fault, and told in the installer's words."""
+    small.wheel(site.wheels, "einops", "0.8.1", body="import this\n")
+    job = site.submit(TELL, "--image", "small", "--retry-on", "none")
+
+    ended = site.ended(job)
+
+    assert ended["state"] == "failed"
+    assert (ended["reason"]["code"], ended["reason"]["blame"]) == ("environment-failed", "platform")
+    assert "einops" in ended["reason"]["sentence"]
+    assert not site.store.realised(site.id)
+
+
+def test_what_a_running_job_uses_cannot_be_removed(site: Site) -> None:
+    script = "import time, torch\nprint('ready', flush=True)\ntime.sleep(600)\n"
+    job = site.submit(script, "--image", "small")
+    until(lambda: "ready" in site.house.good("logs", job))
+
+    refused = site.house.run("image", "rm", "small")
+    assert refused.returncode == 5
+    assert job.encode() in refused.stderr
+
+    site.house.good("stop", "--wait", job)
+    site.house.good("image", "rm", "small")
+    again = site.submit(TELL, "--image", "small")
+    assert site.ended(again)["state"] == "succeeded"
+    assert "image-ready" in site.keys(again)
+
+
+def test_two_jobs_that_want_it_at_once_have_it_made_once(site: Site) -> None:
+    jobs = [site.submit(TELL, "--image", "small") for _ in range(2)]
+
+    assert [site.ended(job)["state"] for job in jobs] == ["succeeded"] * 2
+    told = [key for job in jobs for key in site.keys(job)]
+    assert told.count("image-realising") == 1
