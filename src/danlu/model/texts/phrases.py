@@ -84,6 +84,12 @@ PHRASES: dict[str, str] = {
     ),
     "no node is up": "没有在线节点",
     "one of {}": "{} 之一",
+    "an image: [registry[:port]/]name[:tag][@sha256:digest], in lower case": (
+        "镜像：[registry[:port]/]name[:tag][@sha256:digest]，小写"
+    ),
+    "jobs of this server run in containers; name an image with engine.image_url": (
+        "该服务器的作业在容器中运行；请用 engine.image_url 指定镜像"
+    ),
     "name one of {}": "请给出 {} 之一",
     "a name of letters, digits, '.', '_' and '-', at most 64 of them": (
         "由字母、数字、“.”“_”“-”组成、至多 64 个字符的名称"
