@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -17,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from danlu.model.attempt import FINAL
+from danlu.model.manifest import hidden
 from danlu.node import identity
 from tests.faults.chaos import Chaos
 from tests.faults.checker import check
-from tests.faults.client import Client
+from tests.faults.client import HANG_S, Client
 from tests.faults.house import opened
 from tests.faults.jobs import Jobs, until, users, waiting
 from tests.faults.proxy import Proxy
@@ -229,6 +231,12 @@ def test_a_misspelt_setting_stops_the_start(tmp_path: Path, line: str, near: str
         assert "danlu.toml" in said
 
 
+FIRST = "src/danlu/stores/folder/uploads.py"
+"""Came with version 2 of the index of objects. Agents of before, which no release has ever had,
+cannot store anything beside a later server; those of then and after have to.
+"""
+
+
 def earlier_sources(root: Path) -> Path:
     """The sources of an earlier commit, checked out below `root`."""
     git = shutil.which("git")
@@ -239,11 +247,11 @@ def earlier_sources(root: Path) -> Path:
         capture_output=True,
         text=True,
     ).stdout.split()
-    with_points = [one for one in listed[1:] if has(one, "src/danlu/ports/crash.py")]
-    if not with_points:
+    able = [one for one in listed[1:] if has(one, FIRST)]
+    if not able:
         pytest.skip("no earlier version that the harness can run is in this checkout")
     archive = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", with_points[-1], "src"], check=True, capture_output=True
+        ["git", "-C", str(ROOT), "archive", able[-1], "src"], check=True, capture_output=True
     ).stdout
     root.mkdir()
     subprocess.run(["tar", "-x", "-C", str(root)], input=archive, check=True)
@@ -255,9 +263,25 @@ def has(commit: str, path: str) -> bool:
     return subprocess.run(words, check=False, capture_output=True).returncode == 0
 
 
+def danlu(sources: Path, data: Path, *words: str) -> str:
+    """What the command line of these sources prints."""
+    variables = {"PATH": os.environ["PATH"], "HOME": str(data), "LANG": "C.UTF-8"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "danlu", *words],
+        env={**variables, "PYTHONPATH": str(sources), "DANLU_DATA": str(data)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_an_upgrade_under_running_jobs(tmp_path: Path) -> None:
-    """(fault 60) A server of an earlier commit starts jobs and is killed; the one of this commit
-    adopts them with the agents that they have, and stops one of them.
+    """(fault 60; case 110) A server of an earlier commit starts jobs and is killed; the one of this
+    commit adopts them with the agents that they have, and stops one of them. The command line of
+    that earlier commit goes on with it.
     """
     old = earlier_sources(tmp_path / "old")
     with opened(tmp_path, sources=old) as house, users(house) as jobs:
@@ -276,7 +300,9 @@ def test_an_upgrade_under_running_jobs(tmp_path: Path) -> None:
         assert [jobs.until(job)["state"] for job in (*going, ending)] == ["succeeded"] * 5
         assert all(jobs.starts(job) == 1 for job in (*going, ending, doomed))
         assert jobs.log(ending).count(b"\n") == 6
-        assert len(jobs.outputs("faults/ending/")) == 8
+        assert sum(not hidden(name) for name in jobs.outputs("faults/ending/")) == 8
+        assert danlu(old, house.data, "logs", ending).count("\n") == 6
+        assert json.loads(danlu(old, house.data, "show", doomed, "--json"))["state"] == "cancelled"
         house.kill()
         assert house.integrity() == "ok"
 
