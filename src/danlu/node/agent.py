@@ -15,7 +15,7 @@ from typing import cast
 
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World
-from danlu.node import ending, exits, identity, places, shim, tree
+from danlu.node import ending, exits, identity, places, seen, shim, tree
 from danlu.node.collect import Collector
 from danlu.node.containment import Containment
 from danlu.node.directory import TaskDirectory
@@ -178,8 +178,14 @@ class Agent:
         handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source
+        self._say_what_it_runs_on(found)
         self._supervise(handle.identity, handle.started)
         os.waitpid(handle.pid, 0)
+
+    def _say_what_it_runs_on(self, found: World) -> None:
+        """While the program starts: nobody waits for it."""
+        on = seen.seen(self._plan.plan, found.env["MA_SCRIPT_INTERPRETER"])
+        self._directory.remark("task-runs-on", what=seen.sentence(on), **on)
 
     # a program that runs, or ran
 

@@ -126,6 +126,7 @@ def job(view: JobView, shown: Shown) -> dict[str, Any]:
         ],
         "outputs": [{"name": item.name, "url": str(item.url)} for item in spec.outputs],
         "parameters": [{"name": item.name, "value": item.value} for item in spec.parameters],
+        "annotations": dict(spec.annotations),
         "log_bytes": shown.log_bytes,
     }
 

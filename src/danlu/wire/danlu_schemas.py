@@ -88,6 +88,7 @@ JOB: Schema = reply(
         "inputs": listing(reply({"name": STRING, "url": STRING, "dir": STRING})),
         "outputs": listing(reply({"name": STRING, "url": STRING})),
         "parameters": listing(reply({"name": STRING, "value": STRING})),
+        "annotations": {"type": "object", "additionalProperties": STRING},
         "log_bytes": or_null(INTEGER),
     }
 )

@@ -8,6 +8,7 @@ import time
 
 from danlu.faces.cli import curve, run, view
 from danlu.faces.cli.failure import USAGE, Answered, Failure
+from danlu.faces.cli.replay import original
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.table import command
 from danlu.faces.cli.waiting import persistently, until_final
@@ -71,9 +72,9 @@ def _wanted(session: Session, job: str | None, file: str | None) -> tuple[dict[s
         options = {one.key: one.default for one in (row.options if row else ())}
         return run.create_body(session, file, (), options), None
     found = session.get("jobs", str(job))
-    project = session.client().endpoint.project_id
-    body = session.get("", "v2", project, "training-jobs", found["id"])
-    return body, found if found["state"] == "succeeded" and found["attempt"] == 1 else None
+    return original(session, found["id"]), found if found["state"] == "succeeded" and found[
+        "attempt"
+    ] == 1 else None
 
 
 def _tame(session: Session, body: dict[str, Any], kills: int, flavor: str | None) -> None:

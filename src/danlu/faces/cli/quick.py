@@ -122,6 +122,8 @@ def _checked(option: Option, value: str) -> str | int:
 
 
 def _arguments(found: Command, words: list[str]) -> Values:
+    if len(found.arguments) > 1:
+        raise _Unsure
     argument: Argument | None = found.arguments[0] if found.arguments else None
     if argument is None:
         if words:

@@ -62,6 +62,7 @@ def create_body(
     _channels(session, body, home, options)
     if work.code:
         _send_code(session, work, body)
+        _note_commit(session, work.code, body)
     return body
 
 
@@ -222,6 +223,21 @@ def _send_code(session: Session, work: Work, body: dict[str, Any]) -> None:
         # A command begins where a script would: in its code.
         name = algorithm["code_dir"].rstrip("/").rpartition("/")[2]
         algorithm["working_dir"] = f"{request.CODE_ROOT}/{name}"
+
+
+def _note_commit(session: Session, code: str, body: dict[str, Any]) -> None:
+    """Put on record which commit the code was at, and what was changed since."""
+    from danlu.faces.cli import repository, upload
+
+    found = repository.look(code)
+    if found is None:
+        return
+    notes = _object(_object(body, "metadata"), "annotations")
+    notes.setdefault(repository.COMMIT, found.commit)
+    notes.setdefault(repository.DIRTY, "false" if found.diff == b"" else "true")
+    if found.diff:
+        place = upload.upload_file(session, repository.DIFF_FILE, found.diff)
+        notes.setdefault(repository.DIFF, f"{place.rstrip('/')}/{repository.DIFF_FILE}")
 
 
 def _submit(session: Session, body: dict[str, Any]) -> tuple[Any, bool]:

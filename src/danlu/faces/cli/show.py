@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from danlu.faces.cli import view
+from danlu.faces.cli.repository import COMMIT, DIFF, DIRTY
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.terminal import width
 from danlu.faces.cli.texts import printable
@@ -61,9 +62,18 @@ def _head(session: Session, job: Any) -> list[tuple[str, str]]:
         ("user", job["user"]),
         ("description", job["description"]),
         ("exit", "" if job["exit_code"] is None else str(job["exit_code"])),
+        ("commit", _commit(session, job["annotations"])),
         ("log", "" if job.get("log_bytes") is None else view.size(job["log_bytes"])),
     ]
     return [(session.text(f"show.{key}"), str(value)) for key, value in rows if value]
+
+
+def _commit(session: Session, annotations: Any) -> str:
+    """What the code's repository was at."""
+    commit = str(annotations.get(COMMIT, ""))[:12]
+    if annotations.get(DIRTY) != "true":
+        return commit
+    return session.text("commit-dirty", commit=commit, diff=annotations.get(DIFF, "-"))
 
 
 def _timeline(session: Session, job: Any) -> list[tuple[str, str]]:

@@ -198,6 +198,24 @@ COMMANDS: tuple[Command, ...] = (
         (Option("verify", "--verify", kind=FLAG),),
         (JOB,),
     ),
+    Command(
+        "jobs",
+        "replay",
+        f"{_HOME}.replay:replay",
+        (
+            Option("name", "--name", metavar="NAME"),
+            Option("outputs", "--output", metavar="NAME=PATH", many=True),
+            Option("detach", "-d", "--detach", kind=FLAG),
+        ),
+        (JOB,),
+    ),
+    Command(
+        "jobs",
+        "diff",
+        f"{_HOME}.diff:diff",
+        (),
+        (JOB, Argument("other", "OTHER", completes="jobs")),
+    ),
     Command("jobs", "why", f"{_HOME}.why:why", (), (JOB,)),
     Command("jobs", "stop", f"{_HOME}.stop:stop", (Option("wait", "--wait", kind=FLAG),), (JOBS,)),
     Command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 
 from danlu.faces.cli.client import Client
 from danlu.faces.cli.code import CodeTree, scan
@@ -39,6 +40,18 @@ def upload(session: Session, directory: str) -> str:
             raise
         stored = _send(session, client, tree, digest)
     return str(stored["code_dir"])
+
+
+def upload_file(session: Session, name: str, content: bytes) -> str:
+    """The storage path of a directory that holds this one file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as above:
+        directory = os.path.join(above, "git")
+        os.mkdir(directory)
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(content)
+        return upload(session, directory)
 
 
 def _send(session: Session, client: Client, tree: CodeTree, digest: str) -> dict[str, object]:

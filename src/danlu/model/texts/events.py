@@ -42,6 +42,7 @@ EVENTS: dict[str, tuple[str, str]] = {
         "任务 {task} 因内存耗尽被终止",
     ),
     # notes of the node agent
+    "task-runs-on": ("runs on {what}", "运行环境：{what}"),
     "code-staged": (
         "code: {files} file(s), {size} in {dir}",
         "代码：{files} 个文件，{size}，位于 {dir}",

@@ -290,6 +290,19 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{flags} counts at a start only; for another address: danlu down, then danlu up {flags}",
         "{flags} 仅在启动时有效；如需更换地址：先 danlu down，再 danlu up {flags}",
     ),
+    "replay-output": (
+        (
+            "output '{name}' of the job went to {url}, which a second run would write over; give it"
+            " another place: --output {name}=PATH"
+        ),
+        "作业的输出“{name}”位于 {url}，再次运行会将其覆盖；请指定其他位置：--output {name}=路径",
+    ),
+    "replay-output-unknown": (
+        "the job has no output '{name}'; its outputs are: {outputs}",
+        "作业没有输出“{name}”；其输出为：{outputs}",
+    ),
+    "diff-none": ("nothing differs", "没有不同之处"),
+    "columns.diff": ("WHAT|FIRST|SECOND", "项目|第一个|第二个"),
     "output-failed": (
         "the output cannot be written: {detail}; nothing else is wrong, write it somewhere else",
         "无法写出输出：{detail}；其他一切正常，请输出到别处",
@@ -422,6 +435,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "show.user": ("user", "用户"),
     "show.description": ("description", "描述"),
     "show.exit": ("exit code", "退出码"),
+    "show.commit": ("commit", "提交版本"),
+    "commit-dirty": (
+        "{commit} with uncommitted changes ({diff})",
+        "{commit}，含未提交的修改（{diff}）",
+    ),
     "show.log": ("log", "日志"),
     "show.created_at": ("submitted", "提交"),
     "show.placed_at": ("placed", "分配资源"),

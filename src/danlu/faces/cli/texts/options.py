@@ -232,6 +232,38 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "Read every file against its manifest (size, SHA-256); exit status 1 if one differs.",
         "逐个文件核对清单（大小、SHA-256）；有差异时退出码为 1。",
     ),
+    "replay": (
+        (
+            "Submit a job once more: same code, data, parameters and environment.\n\n"
+            "What it writes goes to places of its own; for an output whose place the job's user had"
+            " chosen, --output names another one. danlu diff compares the two afterwards."
+        ),
+        (
+            "再次提交作业：代码、数据、参数和环境均相同。\n\n"
+            "输出写到新的位置；若原作业的输出位置由用户指定，请用 --output 给出新位置。之后可用"
+            " danlu diff 比较两个作业。"
+        ),
+    ),
+    "replay.name": (
+        "The new job's name (default: the same).",
+        "新作业的名称（默认与原作业相同）。",
+    ),
+    "replay.outputs": (
+        "Where an output of the job goes this time.",
+        "该作业的某个输出此次写到何处。",
+    ),
+    "replay.detach": ("Do not stay with the job; print its id.", "不等待作业，只输出其 ID。"),
+    "diff": (
+        (
+            "List what differs between two jobs.\n\n"
+            "Compared is what was asked for, what they ran on (versions, driver, GPUs) and how they"
+            " ended. The exit status is 1 where something differs."
+        ),
+        (
+            "列出两个作业的不同之处。\n\n"
+            "比较的内容包括提交的请求、运行环境（版本、驱动、GPU）以及结束情况。有不同之处时退出码为 1。"
+        ),
+    ),
     "why": ("Say why a job waits, or how it ended.", "说明作业为何等待或如何结束。"),
     "drill": (
         "Kill a job at random points and say whether it resumes.",
