@@ -175,7 +175,8 @@ class Results:
 def machine() -> str:
     """What the figures were measured on."""
     system = f"{platform.system()} {platform.release()}"
-    return f"{os.cpu_count()} × CPU, {system}, Python {platform.python_version()}"
+    load = os.getloadavg()[2]  # of 15 minutes: what else ran there
+    return f"{os.cpu_count()} × CPU, {system}, Python {platform.python_version()}, load {load:.0f}"
 
 
 def commit(root: Path) -> str:
