@@ -78,6 +78,7 @@ def test_every_command_and_option_has_a_text() -> None:
         "group.jobs", "group.server", "group.images", "group.machine", "heading.usage",
         "heading.options", "heading.commands", "heading.common", ".help", ".version", "run.short",
         "image explain.short", "image lock.short",
+        "group.data", "obs ls.short", "obs cp.short", "obs sync.short",
     }  # fmt: skip
 
 

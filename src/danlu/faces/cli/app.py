@@ -409,7 +409,7 @@ def _argument(one: Argument) -> click.Argument:
     return click.Argument(
         [one.key],
         metavar=one.metavar,
-        nargs=1 if one.most == 1 else -1,
+        nargs=one.most if one.most is not None and one.most == max(one.least, 1) else -1,
         required=one.least > 0,
         type=click.Choice(one.choices) if one.choices else click.UNPROCESSED,
         shell_complete=_completer(one.completes),

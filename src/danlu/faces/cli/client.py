@@ -30,10 +30,10 @@ TOKEN = "X-Client-Token"  # noqa: S105 - the name of a header
 
 class Endpoint:
     """Where a server is and who we are there. `ca` and `pin` are files (see `Connection`); `data`
-    is set for a server of this machine.
+    is set for a server of this machine. `obs` is where its objects are, empty where nobody said.
     """
 
-    __slots__ = ("access_key", "api", "ca", "data", "pin", "project_id", "secret_key")
+    __slots__ = ("access_key", "api", "ca", "data", "obs", "pin", "project_id", "secret_key")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Endpoint:
         ca: str = "",
         pin: str = "",
         data: str = "",
+        obs: str = "",
     ) -> None:
         self.api = api
         self.project_id = project_id
@@ -53,6 +54,7 @@ class Endpoint:
         self.ca = ca
         self.pin = pin
         self.data = data
+        self.obs = obs
 
 
 Recover = Callable[[bool], "Endpoint | None"]

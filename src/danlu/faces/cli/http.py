@@ -25,9 +25,22 @@ CONNECT_S = 10.0
 TIMEOUT_S = 60.0
 
 Headers = Sequence[tuple[str, str]]
-Send = Callable[[bytes], None]
+Send = Callable[["bytes | memoryview"], None]
 Writer = Callable[[Send], None]
 """A body that is not known beforehand: it is handed a function that sends a piece."""
+
+
+class Sized:
+    """A body that is sent in pieces and whose length is known: `write` sends just that much."""
+
+    __slots__ = ("length", "write")
+
+    def __init__(self, length: int, write: Writer) -> None:
+        self.length = length
+        self.write = write
+
+
+Body = bytes | Writer | Sized
 
 
 class HttpError(Exception):
@@ -78,7 +91,7 @@ class Connection:
         method: str,
         target: str,
         headers: Headers = (),
-        body: bytes | Writer = b"",
+        body: Body = b"",
         *,
         timeout_s: float = TIMEOUT_S,
     ) -> Response:
@@ -123,9 +136,7 @@ class Connection:
             opened = _secured(opened, self.host, self._ca, self._pin)
         self._socket = opened
 
-    def _exchange(
-        self, method: str, head: bytes, body: bytes | Writer, timeout_s: float
-    ) -> Response:
+    def _exchange(self, method: str, head: bytes, body: Body, timeout_s: float) -> Response:
         opened = self._socket
         if opened is None:
             raise Unreachable("not connected")
@@ -157,6 +168,18 @@ class Connection:
         self._buffer += data
         self._used_at = time.monotonic()
         return len(data)
+
+    def receive_into(self, view: memoryview) -> int:
+        """Read what is there to where it is wanted; 0 = the other side has closed."""
+        if self._socket is None:
+            return 0
+        try:
+            count = self._socket.recv_into(view)
+        except OSError as error:
+            self.close()
+            raise Broken(_words(error)) from error
+        self._used_at = time.monotonic()
+        return count
 
     def take(self, count: int) -> bytes:
         """Remove at most `count` bytes from the buffer."""
@@ -261,6 +284,22 @@ class Response:
                 self._end_of_part()
         return data
 
+    def read_into(self, view: memoryview) -> int:
+        """The next bytes of the body, copied once; 0 at its end. `view` holds two blocks."""
+        if self._chunked or self._left is None or self._connection.pending():
+            data = self.chunk()
+            view[: len(data)] = data
+            return len(data)
+        if self._ended:
+            return 0
+        count = self._connection.receive_into(view[: self._left])
+        if not count:
+            raise Broken("the connection was closed in the middle of a response")
+        self._left -= count
+        if self._left == 0:
+            self._end_of_part()
+        return count
+
     def readable(self, timeout_s: float) -> bool:
         """Whether the next chunk (or the end) can be read within `timeout_s`."""
         return self._ended or self._connection.readable(timeout_s)
@@ -342,24 +381,30 @@ class Response:
         raise Garbled(f"more than {HEADERS} trailers")
 
 
-def _head(method: str, target: str, headers: Headers, body: bytes | Writer) -> bytes:
+def _head(method: str, target: str, headers: Headers, body: Body) -> bytes:
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
-    if callable(body):
+    if isinstance(body, Sized):
+        lines.append(f"Content-Length: {body.length}")
+    elif callable(body):
         lines.append("Transfer-Encoding: chunked")
     elif body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(body)}")
-    if any(c < " " or c == "\x7f" for line in lines for c in line):
+    joined = "".join(lines)
+    if min(joined) < " " or "\x7f" in joined:
         raise ValueError("a control character in a request's head")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _send(opened: socket.socket, head: bytes, body: bytes | Writer) -> None:
-    if not callable(body):
+def _send(opened: socket.socket, head: bytes, body: Body) -> None:
+    if isinstance(body, bytes):
         opened.sendall(head + body)
         return
     opened.sendall(head)
+    if isinstance(body, Sized):
+        body.write(opened.sendall)
+        return
 
-    def send(data: bytes) -> None:
+    def send(data: bytes | memoryview) -> None:
         if data:
             opened.sendall(b"%x\r\n" % len(data) + data + b"\r\n")
 

@@ -38,9 +38,8 @@ def read_ready(data: str) -> dict[str, Any] | None:
 def endpoint(ready: dict[str, Any], data: str) -> Endpoint:
     """How to reach the server that wrote `ready`."""
     api, project_id, access_key, secret_key = (ready[field] for field in FIELDS)
-    return Endpoint(
-        api, project_id, access_key, secret_key, pin=str(ready.get("ca") or ""), data=data
-    )
+    pin, obs = (str(ready.get(field) or "") for field in ("ca", "obs"))
+    return Endpoint(api, project_id, access_key, secret_key, pin=pin, data=data, obs=obs)
 
 
 def held_by(data: str) -> int | None:

@@ -67,6 +67,7 @@ def named(server: str, environ: Mapping[str, str]) -> Endpoint:
         access_key,
         secret_key,
         ca=found.get("ca", ""),
+        obs=found.get("obs", ""),
     )
 
 

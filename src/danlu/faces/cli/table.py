@@ -114,6 +114,22 @@ STATES = (
 
 _HOME = "danlu.faces.cli"
 
+_ENDPOINT = Option("endpoint", "--endpoint", metavar="URL")
+_RECURSIVE = Option("recursive", "-r", "--recursive", kind=FLAG)
+_DRY_RUN = Option("dry_run", "-n", "--dry-run", kind=FLAG)
+_PLACE = Argument("place", "PLACE")
+_PLACES = Argument("places", "SOURCE DEST", least=2, most=2)
+_TRANSFER = (
+    Option("include", "--include", metavar="PATTERN", many=True),
+    Option("exclude", "--exclude", metavar="PATTERN", many=True),
+    Option("follow_links", "--follow-links", kind=FLAG),
+    Option("limit_rate", "--limit-rate", metavar="SIZE"),
+    Option("threads", "-j", "--threads", kind=NUMBER, metavar="N", bounds=(1, 64)),
+    _DRY_RUN,
+    _ENDPOINT,
+)
+"""Options of everything that copies."""
+
 COMMANDS: tuple[Command, ...] = (
     Command(
         "jobs",
@@ -239,6 +255,46 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("jobs", "flavors", f"{_HOME}.flavors:flavors"),
     Command(
+        "data",
+        "obs ls",
+        f"{_HOME}.obs.listing:ls",
+        (_RECURSIVE, _ENDPOINT),
+        (Argument("place", "PLACE", least=0),),
+    ),
+    Command("data", "obs cp", f"{_HOME}.obs.copying:cp", (_RECURSIVE, *_TRANSFER), (_PLACES,)),
+    Command(
+        "data",
+        "obs sync",
+        f"{_HOME}.obs.copying:sync",
+        (
+            Option("delete", "--delete", kind=FLAG),
+            Option("checksum", "--checksum", kind=FLAG),
+            *_TRANSFER,
+        ),
+        (_PLACES,),
+    ),
+    Command("data", "obs mv", f"{_HOME}.obs.copying:mv", (_RECURSIVE, *_TRANSFER), (_PLACES,)),
+    Command(
+        "data",
+        "obs rm",
+        f"{_HOME}.obs.listing:rm",
+        (_RECURSIVE, Option("yes", "-y", "--yes", kind=FLAG), _DRY_RUN, _ENDPOINT),
+        (_PLACE,),
+    ),
+    Command("data", "obs du", f"{_HOME}.obs.listing:du", (_ENDPOINT,), (_PLACE,)),
+    Command("data", "obs mb", f"{_HOME}.obs.listing:mb", (_ENDPOINT,), (_PLACE,)),
+    Command(
+        "data",
+        "obs presign",
+        f"{_HOME}.obs.listing:presign",
+        (
+            Option("expires", "--expires", metavar="TIME"),
+            Option("put", "--put", kind=FLAG),
+            _ENDPOINT,
+        ),
+        (_PLACE,),
+    ),
+    Command(
         "server",
         "up",
         f"{_HOME}.up:up",
@@ -355,7 +411,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
-GROUPS = ("jobs", "server", "images", "machine")
+GROUPS = ("jobs", "data", "server", "images", "machine")
 
 FAMILIES = tuple(dict.fromkeys(one.name.split()[0] for one in COMMANDS if " " in one.name))
 """First words that several commands share."""

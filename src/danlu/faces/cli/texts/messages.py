@@ -5,9 +5,11 @@ from __future__ import annotations
 from danlu.faces.cli.texts.images import IMAGES
 from danlu.faces.cli.texts.recovery import RECOVERY
 from danlu.faces.cli.texts.results import RESULTS
+from danlu.faces.cli.texts.storage import STORAGE
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **RESULTS,
+    **STORAGE,
     # words
     "yes": ("yes", "是"),
     "no": ("no", "否"),

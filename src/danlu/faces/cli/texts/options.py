@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from danlu.faces.cli.texts.storage_options import STORAGE_OPTIONS
+
 OPTIONS: dict[str, tuple[str, str]] = {
+    **STORAGE_OPTIONS,
     # the program
     "": (
         "Danlu trains models on your own machines and speaks ModelArts' API.",

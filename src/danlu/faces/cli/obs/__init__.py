@@ -1,0 +1,1 @@
+"""`danlu obs`: objects and files, listed, copied, compared and removed."""
