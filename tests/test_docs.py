@@ -17,6 +17,7 @@ from danlu.faces.cli import table as cli
 from danlu.model.errors import PlatformError
 from danlu.model.reason import ReasonCode
 from danlu.model.texts.errors import ERRORS
+from danlu.model.texts.obs import OBS_ERRORS
 from danlu.wire import modelarts_errors
 from scripts import reference
 from tests.services import ROOT
@@ -216,7 +217,7 @@ def names_to_document() -> dict[str, str]:
     found = {f"setting {name}": f"`{name}`" for name in settings.describe()}
     found |= {f"command {one.name}": f"danlu {one.name}" for one in cli.COMMANDS}
     found |= {f"error {one.code}": f"`{one.code}`" for one in PlatformError.__subclasses__()}
-    found |= {f"error key {key}": f"`{key}`" for key in ERRORS}
+    found |= {f"error key {key}": f"`{key}`" for key in (*ERRORS, *OBS_ERRORS)}
     found |= {f"error code {one}": f"`{one}`" for one in map(modelarts_errors.code, ERRORS)}
     found |= {f"reason {code}": f"`{code}`" for code in ReasonCode}
     found |= {

@@ -50,6 +50,13 @@ class Settings:
     port: int = _setting(
         8778, "the TCP port to listen on; 0 takes a free one", "监听端口；0 表示任取空闲端口"
     )
+    obs_port: int = _setting(
+        -1,
+        "the TCP port of the OBS gateway, for clients of OBS and S3; 0 takes a free one, -1 the one"
+        " after port, or a free one where that is taken",
+        "OBS 网关（供 OBS 与 S3 客户端使用）的监听端口；0 表示任取空闲端口，"
+        "-1 表示 port 的下一个端口，被占用时任取空闲端口",
+    )
     ready_file: str = _setting(
         "",
         "where to write address and first access key as JSON once ready (default: server.json"
@@ -325,6 +332,7 @@ def _boolean(key: str, value: Any, source: str) -> bool:
 def _integer(key: str, value: Any, source: str) -> int:
     bounds = {
         "port": (0, 65_535),
+        "obs_port": (-1, 65_535),
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
         "store_patience_s": (0, 7 * 24 * 3600),

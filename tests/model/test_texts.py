@@ -14,10 +14,12 @@ from danlu.model.texts import MAX_VALUE_CHARS, TEXTS, text
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
 from danlu.model.texts.images import IMAGES
+from danlu.model.texts.obs import OBS_ERRORS
 from danlu.model.texts.phrases import PARTS, PHRASES
 from danlu.model.texts.reasons import REASONS
 
 SOURCE = Path(danlu.__file__).parent
+RAISED = {**ERRORS, **OBS_ERRORS}
 
 
 def _fields(template: str) -> set[str]:
@@ -34,7 +36,8 @@ def test_both_languages_take_the_same_values(key: str) -> None:
 
 
 def test_no_key_stands_in_two_tables() -> None:
-    assert len(TEXTS) == len(ERRORS) + len(REASONS) + len(EVENTS) + len(IMAGES)
+    tables = (ERRORS, REASONS, EVENTS, IMAGES, OBS_ERRORS)
+    assert len(TEXTS) == sum(map(len, tables))
 
 
 def test_every_reason_has_a_text_and_a_blame() -> None:
@@ -64,10 +67,10 @@ def test_every_error_in_the_source_has_its_text_and_its_values() -> None:
             if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                 continue
             given = {keyword.arg for keyword in node.keywords}
-            if key.value not in ERRORS:
+            if key.value not in RAISED:
                 wrong.append(f"{path.name}:{node.lineno} {key.value} has no text")
-            elif None not in given and not _fields(ERRORS[key.value][0]) <= given:
-                missing = _fields(ERRORS[key.value][0]) - given
+            elif None not in given and not _fields(RAISED[key.value][0]) <= given:
+                missing = _fields(RAISED[key.value][0]) - given
                 wrong.append(f"{path.name}:{node.lineno} {key.value} lacks {missing}")
     assert wrong == []
 

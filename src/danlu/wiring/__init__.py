@@ -65,9 +65,9 @@ class Running:
         self.lock.release()
 
 
-def open_platform(settings: Settings, api: str = "") -> Running:
+def open_platform(settings: Settings, api: str = "", obs: str = "") -> Running:
     """Open the records, objects and engine of `settings` and join them. `api` is this server's own
-    address, for jobs that want to call it.
+    address, for jobs that want to call it, `obs` that of its OBS gateway.
 
     Raises Refused when another server has the data directory or its database is newer than this
     program, Invalid where the environment for jobs is not there. Nothing runs until
@@ -81,13 +81,15 @@ def open_platform(settings: Settings, api: str = "") -> Running:
             from danlu.stores import restore
 
             restore.finish(settings.data)
-        running = _opened(settings, api, lock, opened)
+        running = _opened(settings, (api, obs), lock, opened)
         # What was opened now closes with the platform.
         opened.pop_all()
     return running
 
 
-def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.ExitStack) -> Running:
+def _opened(
+    settings: Settings, own: tuple[str, str], lock: DataLock, opened: contextlib.ExitStack
+) -> Running:
     from danlu.stores.folder import FolderStore
     from danlu.stores.shelf import FolderShelf
     from danlu.stores.sql import open_records
@@ -134,7 +136,8 @@ def _opened(settings: Settings, api: str, lock: DataLock, opened: contextlib.Exi
         dice,
         limits,
         folder=FolderShelf,
-        api=api,
+        api=own[0],
+        obs=own[1],
         region=settings.region,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,

@@ -69,11 +69,14 @@ class Gate:
         otherwise talk to this server (DNS rebinding).
         """
         host = headers.single("host")
-        name = host_name(host)
+        self.check_name(host_name(host), scope, host)
+
+    def check_name(self, name: str, scope: Scope, host: str = "") -> None:
+        """The same for a name that was read from `host` already."""
         if name in self._names or _is_own_address(name, scope):
             return
         names = ", ".join(sorted(self._names))
-        raise Denied("host-refused", http=403, host=host, names=names)
+        raise Denied("host-refused", http=403, host=host or name, names=names)
 
     def admit(self, call: Call, rule: Rule, body_hash: str | None) -> None:
         """Set the caller, or raise Denied. `body_hash` as in `signature.Sent`."""
@@ -105,7 +108,7 @@ class Gate:
         )
         now = self._clock.now()
         signed_at = signature.check_date(call.headers.get("x-sdk-date") or "", now)
-        key = self._key(authorization.access_key)
+        key = self.key(authorization.access_key)
         if key is None:
             raise Denied("signature-key", access_key=authorization.access_key)
         if key.job:
@@ -120,7 +123,7 @@ class Gate:
         if rule.writes:
             expires_at = signed_at + (signature.WINDOW_S + 1) * 1000
             self._once(authorization.signature, now, expires_at)
-        return self._caller(key.user)
+        return self.caller(key.user)
 
     def _once(self, signed: str, now: int, expires_at: int) -> None:
         """Refuse a write that was received before, unless its client can have signed it anew."""
@@ -137,9 +140,10 @@ class Gate:
             user = self._records.token_user(digest, self._clock.now())
         if user is None:
             raise Denied("token-unknown")
-        return self._caller(user)
+        return self.caller(user)
 
-    def _caller(self, user: User) -> Caller:
+    def caller(self, user: User) -> Caller:
+        """A user and their workspace."""
         workspace = self._workspaces.get(user.workspace)
         if workspace is None:
             workspace = self._records.workspace(user.workspace)
@@ -148,7 +152,7 @@ class Gate:
             self._workspaces[workspace.id] = workspace
         return Caller(user, workspace)
 
-    def _key(self, access_key: str) -> AccessKey | None:
+    def key(self, access_key: str) -> AccessKey | None:
         """The key pair; a known one is looked up and decrypted once in some seconds."""
         now = self._clock.monotonic()
         known = self._keys.get(access_key)

@@ -36,3 +36,17 @@ class Headers:
     def any(self, name: str) -> str:
         """A value, empty where there is none; for what decides nothing."""
         return self._values.get(name, "").strip()
+
+    def names(self) -> Iterable[str]:
+        """The names of all headers, in lower case."""
+        return self._values
+
+
+def text_of(value: str) -> str:
+    """A header's value as its UTF-8 means it; as it is where it is none."""
+    if value.isascii():
+        return value
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value

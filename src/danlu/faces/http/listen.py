@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 
@@ -9,8 +10,15 @@ from danlu.model.errors import Invalid, Refused
 from danlu.settings import Settings
 
 BACKLOG = 2048
-KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""A client whose machine is gone is noticed within a minute."""
+KEEPALIVE = (
+    ("TCP_KEEPIDLE", 30),
+    ("TCP_KEEPINTVL", 10),
+    ("TCP_KEEPCNT", 3),
+    ("TCP_USER_TIMEOUT", 120_000),
+)
+"""A client whose machine is gone is noticed within a minute, one that takes nothing of what it
+asked for in two (milliseconds).
+"""
 
 
 def check(settings: Settings) -> None:
@@ -33,18 +41,33 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A listening socket; Refused where the address cannot be taken."""
+    """A listening socket for the API; Refused where the address cannot be taken."""
+    return _listen(settings, settings.port)
+
+
+def listen_obs(settings: Settings, api: socket.socket) -> socket.socket:
+    """A listening socket for the OBS gateway, beside that of the API."""
+    if settings.obs_port >= 0:
+        return _listen(settings, settings.obs_port)
+    following = api.getsockname()[1] + 1
+    if settings.port and following < 65_536:
+        with contextlib.suppress(Refused):
+            return _listen(settings, following)
+    return _listen(settings, 0)
+
+
+def _listen(settings: Settings, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(
             settings.host or None,
-            settings.port,
+            port,
             type=socket.SOCK_STREAM,
             flags=socket.AI_PASSIVE,
         )
         family, _, _, _, address = found[0]
         opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        raise _failed(settings, error) from error
+        raise _failed(settings, port, error) from error
     try:
         # A port that a server has just left is free; one that a server has is not.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,13 +82,13 @@ def listen(settings: Settings) -> socket.socket:
         opened.listen(BACKLOG)
     except OSError as error:
         opened.close()
-        raise _failed(settings, error) from error
+        raise _failed(settings, port, error) from error
     return opened
 
 
-def _failed(settings: Settings, error: OSError) -> Refused:
+def _failed(settings: Settings, port: int, error: OSError) -> Refused:
     detail = error.strerror or str(error)
-    return Refused("bind-failed", host=settings.host, port=settings.port, detail=detail)
+    return Refused("bind-failed", host=settings.host, port=port, detail=detail)
 
 
 def url(settings: Settings, opened: socket.socket) -> str:

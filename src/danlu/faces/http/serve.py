@@ -13,14 +13,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
 import danlu
 from danlu.faces.http.app import create_app
-from danlu.faces.http.listen import check, listen, url
+from danlu.faces.http.listen import check, listen, listen_obs, url
 from danlu.faces.http.server import Server
 from danlu.faces.http.watchdog import Watchdog
+from danlu.faces.obs.app import Gateway
+from danlu.faces.obs.door import Door
+from danlu.faces.obs.serve import GatewayServer
 from danlu.settings import Settings
 from danlu.wiring import READY_FILE, Running, open_platform
 
@@ -41,11 +45,11 @@ def serve(settings: Settings) -> int:
     """
     _log_to_stderr(settings)
     check(settings)
-    with listen(settings) as opened:
+    with listen(settings) as opened, listen_obs(settings, opened) as gateway:
         api = url(settings, opened)
-        running = open_platform(settings, api)
+        running = open_platform(settings, api, url(settings, gateway))
         try:
-            run(running, opened, api)
+            run(running, opened, api, gateway)
         finally:
             running.close()
     if running.ending.problem is not None:
@@ -53,15 +57,19 @@ def serve(settings: Settings) -> int:
     return 0
 
 
-def run(running: Running, opened: socket.socket, api: str) -> None:
-    """Carry jobs and serve requests on `opened` until a signal says stop."""
+def run(
+    running: Running, opened: socket.socket, api: str, gateway: socket.socket | None = None
+) -> None:
+    """Carry jobs and serve requests on `opened` until a signal says stop; OBS' and S3's clients on
+    `gateway`.
+    """
     sys.setswitchinterval(SWITCH_S)
     # Live jobs are many small objects without cycles: looking through all of them, as Python does
     # by default when their number has grown by a quarter, stops everything for tenths of a second.
     gc.freeze()
     gc.set_threshold(*GARBAGE)
     running.start()
-    server = listener(running, api)
+    server = listener(running, api, gateway)
     try:
         server.run(sockets=[opened])
     finally:
@@ -73,11 +81,26 @@ def run(running: Running, opened: socket.socket, api: str) -> None:
         log.info("stopped; tasks that run go on")
 
 
-def listener(running: Running, api: str) -> Listener:
+def listener(running: Running, api: str, gateway: socket.socket | None = None) -> Listener:
     """The server of an opened platform. It stops when its `should_exit` is set."""
     settings = running.settings
     app = create_app(running)
-    config = uvicorn.Config(
+    state: Server = app.state.server
+
+    def on_ready() -> None:
+        for place in ready_files(settings):
+            write_ready(place, ready_data(running, api))
+        log.info("ready at %s, OBS at %s", api, running.platform.obs or "none")
+
+    beside = None
+    if gateway is not None:
+        door = Door(state)
+        beside = GatewayServer(_config(Gateway(door), settings), door, gateway)
+    return Listener(_config(app, settings), state, on_ready, beside)
+
+
+def _config(app: Any, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         loop="uvloop" if _installed("uvloop") else "asyncio",
         http="httptools" if _installed("httptools") else "h11",
@@ -94,13 +117,6 @@ def listener(running: Running, api: str) -> Listener:
         ssl_keyfile=settings.tls_key or None,
     )
 
-    def on_ready() -> None:
-        for place in ready_files(settings):
-            write_ready(place, ready_data(running, api))
-        log.info("ready at %s", api)
-
-    return Listener(config, app.state.server, on_ready)
-
 
 def ready_files(settings: Settings) -> list[Path]:
     """Where clients of the data directory look, and then where whoever started us wants it."""
@@ -112,20 +128,34 @@ def ready_files(settings: Settings) -> list[Path]:
 class Listener(uvicorn.Server):
     """uvicorn's server, which says when it is ready and lets followers go before it waits."""
 
-    def __init__(self, config: uvicorn.Config, state: Server, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: Server,
+        on_ready: Callable[[], None],
+        gateway: GatewayServer | None = None,
+    ) -> None:
         super().__init__(config)
         self.state = state
         self._on_ready = on_ready
+        self._gateway = gateway
         self._watchdog: Watchdog | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._watchdog = Watchdog()
+        if self._gateway is not None:
+            await self._gateway.begin()
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.state.changes.close()
+        if self._gateway is not None:
+            self._gateway.should_exit = True
         await super().shutdown(sockets)
+        if self._gateway is not None:
+            self._gateway.force_exit = self.force_exit
+            await self._gateway.ended()
         if self._watchdog is not None:
             self._watchdog.close()
 
@@ -141,6 +171,7 @@ def ready_data(running: Running, api: str) -> dict[str, str | int]:
     admin, settings = running.admin, running.settings
     return {
         "api": api,
+        "obs": running.platform.obs,
         "console": f"{api}/console/",
         "region": running.workspace.region,
         "project_id": running.workspace.id,

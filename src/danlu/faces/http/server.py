@@ -59,7 +59,9 @@ class Server:
 
     def __init__(self, running: Running) -> None:
         self.running = running
-        self.gate = Gate(running.platform.records, running.platform.clock, _names(running.settings))
+        self.gate = Gate(
+            running.platform.records, running.platform.clock, names_of(running.settings)
+        )
         self.changes = Changes(running.board)
         self.durable = Durable()
         self.tails = Tails(running.platform, running.board, self.changes)
@@ -175,7 +177,8 @@ def _server_id(running: Running) -> str:
     return known
 
 
-def _names(settings: Settings) -> list[str]:
+def names_of(settings: Settings) -> list[str]:
+    """The host names under which clients may call this server, beside loopback's."""
     wildcard = ("", "0.0.0.0", "::")  # noqa: S104 -- compared with, not listened on
     own = [] if settings.host in wildcard else [settings.host]
     return [*own, *settings.host_names]

@@ -1,0 +1,69 @@
+"""Whose a bucket is: each belongs to the workspace that made it.
+
+A bucket of which nothing is recorded was made by the server itself or before there were owners,
+and belongs to the server's first workspace.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from danlu.model.errors import Denied, Missing, Refused
+from danlu.ports.objects import ObjectStore
+from danlu.ports.records import Records
+
+OWNER = "bucket-owner:"
+
+
+class Buckets:
+    """The buckets of the workspaces of one server. May be used from any thread."""
+
+    def __init__(self, records: Records, objects: ObjectStore, first_workspace: str) -> None:
+        self._records = records
+        self._objects = objects
+        self._first = first_workspace
+        self._lock = threading.Lock()
+        self._owners: dict[str, str] = {}
+
+    def owner(self, bucket: str) -> str:
+        """The workspace that a bucket of this name belongs to, whether there is one or not."""
+        found = self._owners.get(bucket)
+        if found is None:
+            found = self._records.setting(OWNER + bucket) or self._first
+            if len(self._owners) > 10_000:
+                self._owners.clear()
+            self._owners[bucket] = found
+        return found
+
+    def check(self, workspace: str, bucket: str) -> None:
+        """Denied (403) for another workspace's bucket, Missing where there is none."""
+        if self.owner(bucket) != workspace:
+            if bucket in self._objects.buckets():
+                raise Denied("obs-bucket-denied", http=403, bucket=bucket)
+            raise Missing("no-such-bucket", bucket=bucket)
+
+    def owned(self, workspace: str) -> Sequence[str]:
+        """The buckets of a workspace, sorted."""
+        return [bucket for bucket in self._objects.buckets() if self.owner(bucket) == workspace]
+
+    def create(self, workspace: str, bucket: str) -> None:
+        """Make a bucket; Refused (409) where there is one, and whether it is the caller's.
+
+        Whose it is comes first: a crash in between leaves a name that its owner can take again.
+        """
+        with self._lock:
+            if bucket in self._objects.buckets():
+                if self.owner(bucket) == workspace:
+                    raise Refused("obs-bucket-owned", bucket=bucket)
+                raise Refused("bucket-exists", bucket=bucket)
+            if self.owner(bucket) != workspace:
+                self._records.set_setting(OWNER + bucket, workspace).result()
+                self._owners[bucket] = workspace
+            self._objects.create_bucket(bucket)
+
+    def delete(self, workspace: str, bucket: str) -> None:
+        """Remove an empty bucket; its name is free for everyone then."""
+        self.check(workspace, bucket)
+        with self._lock:
+            self._objects.delete_bucket(bucket)
