@@ -12,9 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
-
-import pytest
+from typing import TYPE_CHECKING, Any, Protocol
 
 from danlu.engines.container import ContainerEngine
 from danlu.engines.memory import Cluster, ManualClock, MemoryEngine
@@ -23,7 +21,11 @@ from danlu.engines.process import ProcessEngine
 from danlu.model.script import TaskPlan
 from danlu.ports.engine import Engine, Launch, Phase, Ref, Seen
 from danlu.ports.task_directory import Isolation, Storing
-from tests.containers import Podman
+
+if TYPE_CHECKING:  # a user without rights runs this with a Python that has no pytest
+    import pytest
+
+    from tests.containers import Podman
 
 PLAYER = Path(__file__).with_name("player.py")
 HANG_S = 60.0
