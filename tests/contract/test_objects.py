@@ -15,9 +15,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from danlu.model.errors import Invalid, Missing, PlatformError, Refused
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused, Unavailable
 from danlu.ports.objects import ObjectStore
-from tests.contract.objects import ODD_KEYS, STORES, content, names, new_bucket, opened, stored
+from tests.contract.objects import (
+    ODD_KEYS,
+    STORES,
+    content,
+    names,
+    new_bucket,
+    opened,
+    ordered,
+    storable,
+    stored,
+)
 
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -267,16 +277,18 @@ def test_an_empty_object_is_read_from_its_beginning(store: ObjectStore, bucket: 
 
 
 def test_odd_keys_are_only_themselves(store: ObjectStore, bucket: str) -> None:
-    for number, key in enumerate(ODD_KEYS):
+    kept = storable(store, ODD_KEYS)
+    for number, key in enumerate(kept):
         store.put(bucket, key, str(number).encode(), metadata={"n": str(number)})
-    for number, key in enumerate(ODD_KEYS):
+    for number, key in enumerate(kept):
         assert content(store, bucket, key) == str(number).encode()
         assert store.head(bucket, key).metadata == {"n": str(number)}
-    ordered = sorted(ODD_KEYS, key=str.encode)
-    assert names(store.list(bucket)) == ordered
-    assert [item.key for item in store.walk(bucket)] == ordered
+    wanted = sorted(kept, key=str.encode)
+    assert ordered(store, names(store.list(bucket))) == wanted
+    assert ordered(store, [item.key for item in store.walk(bucket)]) == wanted
     store.delete(bucket, ["a/b", "..", "\0"])
-    assert names(store.list(bucket)) == [k for k in ordered if k not in {"a/b", "..", "\0"}]
+    left = [key for key in wanted if key not in {"a/b", "..", "\0"}]
+    assert ordered(store, names(store.list(bucket))) == left
 
 
 @stored
@@ -286,9 +298,10 @@ def test_any_keys_come_back_in_the_order_of_their_bytes(
     store: ObjectStore, wanted: set[str]
 ) -> None:
     bucket = new_bucket(store)
+    wanted = set(storable(store, sorted(wanted)))
     for key in wanted:
         store.put(bucket, key, key.encode())
-    assert names(store.list(bucket)) == sorted(wanted, key=str.encode)
+    assert ordered(store, names(store.list(bucket))) == sorted(wanted, key=str.encode)
     for key in wanted:
         assert content(store, bucket, key) == key.encode()
 
@@ -330,7 +343,7 @@ def test_of_eight_racing_writers_one_wins(store: ObjectStore, bucket: str, kind:
         return number
 
     with ThreadPoolExecutor(8) as pool:
-        for turn in range(20):
+        for turn in range(20 if store.powers.steady_reads else 5):  # a server takes its time
             key = f"race-{turn}"
             etag = store.put(bucket, key, b"first").etag if kind == "if_etag" else None
             tries = [pool.submit(race, key, number, etag) for number in range(8)]
@@ -355,8 +368,18 @@ def test_a_reader_keeps_its_version(store: ObjectStore, bucket: str) -> None:
         not_yet = store.read(bucket, "a", 1 << 20)
         first = next(begun)
         change()
-        assert first + b"".join(begun) == old
-        assert b"".join(not_yet) == old[1 << 20 :]
+        assert rest(store, begun, old[len(first) :])
+        assert rest(store, not_yet, old[1 << 20 :])
+
+
+def rest(store: ObjectStore, reading: Iterator[bytes], wanted: bytes) -> bool:
+    """Whether a reader gets what it is to get, or is told that the object has changed where a
+    store does not keep what it reads.
+    """
+    try:
+        return b"".join(reading) == wanted
+    except Unavailable as changed:
+        return not store.powers.steady_reads and changed.key == "object-changed"
 
 
 def test_readers_never_see_half_an_object(store: ObjectStore, bucket: str) -> None:
@@ -367,7 +390,7 @@ def test_readers_never_see_half_an_object(store: ObjectStore, bucket: str) -> No
 
     def write(seed: int) -> None:
         dice = random.Random(seed)
-        for _ in range(40):
+        for _ in range(40 if store.powers.steady_reads else 10):
             store.put(bucket, "a", dice.choice(versions))
             if dice.random() < 0.2:
                 store.delete(bucket, ["a"])
@@ -379,15 +402,21 @@ def test_readers_never_see_half_an_object(store: ObjectStore, bucket: str) -> No
                 data = content(store, bucket, "a")
             except Missing:
                 continue
+            except Unavailable as changed:
+                assert not store.powers.steady_reads
+                assert changed.key == "object-changed"  # noqa: PT017 - as above
+                continue
             assert data in versions
             seen += 1
         return seen
 
     with ThreadPoolExecutor(8) as pool:
         readers = [pool.submit(read) for _ in range(4)]
-        for writer in [pool.submit(write, seed) for seed in range(4)]:
-            writer.result()
-        stop.set()
+        try:
+            for writer in [pool.submit(write, seed) for seed in range(4)]:
+                writer.result()
+        finally:
+            stop.set()
         assert sum(reader.result() for reader in readers) > 0
 
 

@@ -19,6 +19,8 @@ dense_keys = st.text("ab/é\0", min_size=1, max_size=6)
 @pytest.fixture(scope="module", params=STORES)
 def store(request: pytest.FixtureRequest) -> Iterator[ObjectStore]:
     with opened(request.param) as made:
+        if not made.powers.any_key or not made.powers.ordered:
+            pytest.skip("listings of paths have an order of their own")
         yield made
 
 

@@ -9,7 +9,7 @@ from typing import cast
 from danlu.model.errors import Unavailable
 from danlu.ports.objects import ObjectStore
 
-KINDS = {"folder": "danlu.stores.folder:FolderStore"}
+KINDS = {"folder": "danlu.stores.folder:FolderStore", "s3": "danlu.stores.s3:S3Store"}
 WARM = ("danlu.stores.folder", "danlu.stores.folder.bucket")
 """Modules that an agent of the folder store will want; imported before it has anything to do."""
 

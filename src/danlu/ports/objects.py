@@ -71,6 +71,21 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class StorePowers:
+    """What a store promises beyond what all do.
+
+    `any_key`: every key is stored as itself; otherwise some are refused (Invalid). `ordered`:
+    listings are in the order of the keys' bytes. `steady_reads`: a reader keeps the version it
+    began with; otherwise it may get Unavailable (`object-changed`) in the middle, and never a
+    mixture.
+    """
+
+    any_key: bool = True
+    ordered: bool = True
+    steady_reads: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """An upload in parts that is neither complete nor aborted."""
 
@@ -111,6 +126,10 @@ class Uploads:
 
 class ObjectStore(Protocol):
     """Buckets and objects. Safe to use from several threads and processes at once."""
+
+    @property
+    def powers(self) -> StorePowers:
+        """What this one promises beyond what all do."""
 
     def buckets(self) -> Sequence[str]:
         """The names of all buckets, sorted."""
@@ -155,7 +174,7 @@ class ObjectStore(Protocol):
 
         Raises Missing or Invalid (http 416: `start` is negative, or not 0 and at or behind the
         end) before the first chunk is taken. A reader keeps reading the version it began with,
-        whatever is put or deleted meanwhile.
+        whatever is put or deleted meanwhile, as far as `StorePowers.steady_reads` goes.
         """
 
     def delete(self, bucket: str, keys: Iterable[str]) -> None:
@@ -314,6 +333,14 @@ class Tagging(Protocol):
 
     def set_tags(self, bucket: str, key: str | None, tags: Mapping[str, str]) -> None:
         """Replace all tags of an object, or of the bucket where `key` is None."""
+
+
+@runtime_checkable
+class Sweeping(Protocol):
+    """A store in which crashes can leave something behind."""
+
+    def sweep(self) -> None:
+        """Remove what crashed writers, and uploads that nobody goes on with, have left."""
 
 
 class Shelf(Protocol):

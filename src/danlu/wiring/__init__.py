@@ -17,6 +17,7 @@ from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.settings import Settings, check_environment
 from danlu.wiring import environments, images
+from danlu.wiring import objects as storing
 from danlu.wiring.admin import first_admin
 from danlu.wiring.host import against_torch
 from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 VERSION = "version"
 DATABASE = "danlu.sqlite"
 KEY_FILE = "secret.key"
-OBJECTS = "objects"
 ENGINE = "engine"
 RESTORE_MARKER = "restore.json"
 RESTORED_AT = "restored-at"
@@ -90,7 +90,6 @@ def open_platform(settings: Settings, api: str = "", obs: str = "") -> Running:
 def _opened(
     settings: Settings, own: tuple[str, str], lock: DataLock, opened: contextlib.ExitStack
 ) -> Running:
-    from danlu.stores.folder import FolderStore
     from danlu.stores.shelf import FolderShelf
     from danlu.stores.sql import open_records
 
@@ -112,10 +111,7 @@ def _opened(
         # An older program that finds a newer schema can then say whose it is.
         records.set_setting(VERSION, danlu.__version__).result()
     limits = _limits(settings)
-    objects = FolderStore(str(data / OBJECTS))
-    objects.create_bucket(limits.bucket)
-    # What uploads left that a crash cut off. Before there are other processes of ours.
-    objects.sweep()
+    objects = storing.opened(settings, limits.bucket)
     workspace, admin = first_admin(records, settings)
     engine: Engine = registry.engine_builder(settings.engine)(settings, objects)
     catalog = Catalog(
@@ -162,7 +158,7 @@ def _limits(settings: Settings) -> Limits:
 
 def _own(settings: Settings) -> list[str]:
     """Where the server keeps what is its own."""
-    return [str(settings.data), *filter(None, [settings.ready_file])]
+    return [str(settings.data), *filter(None, [settings.ready_file, settings.s3_keys_file])]
 
 
 def container_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - as below
@@ -173,7 +169,7 @@ def container_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noq
     return ContainerEngine(
         settings.data / ENGINE,
         socket_of(settings.container_socket),
-        {"kind": "folder", "root": str(settings.data / OBJECTS)},
+        storing.spec(settings),
         image=settings.container_image,
         storing=_storing(settings),
         isolation=_isolation(settings),
@@ -187,7 +183,7 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
     return ProcessEngine(
         settings.data / ENGINE,
         lambda plan: environments.environment_of(settings, plan),
-        {"kind": "folder", "root": str(settings.data / OBJECTS)},
+        storing.spec(settings),
         storing=_storing(settings),
         images=str(images.root(settings)),
         isolation=_isolation(settings),

@@ -85,6 +85,13 @@ class Unfit(NamedTuple):
     fix: str
 
 
+class Objects(NamedTuple):
+    """Where objects are kept (nothing = in the data directory), and why that cannot be used."""
+
+    endpoint: str = ""
+    problem: str = ""
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -98,6 +105,7 @@ class Examined(NamedTuple):
     groups: Groups = Groups()
     isolation: Isolation = Isolation()
     unfit: Unfit | None = None
+    objects: Objects = Objects()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -258,6 +266,16 @@ def data(examined: Examined) -> Check:
     return Check("data", OK, "plain", params)
 
 
+def objects(examined: Examined) -> Check:
+    """Where objects are kept, and whether it answers."""
+    endpoint, problem = examined.objects
+    if problem:
+        return Check("objects", FAIL, "objects.trouble", {"detail": problem})
+    if endpoint:
+        return Check("objects", OK, "objects.s3", {"endpoint": endpoint})
+    return Check("objects", OK, "objects.folder", {})
+
+
 def disk(examined: Examined) -> Check:
     """Space and inodes where the data lies."""
     found = os.statvfs(_existing(examined.data))
@@ -377,5 +395,5 @@ def port(examined: Examined) -> Check:
 
 CHECKS: tuple[Callable[[Examined], Check], ...] = (
     system, python, environment, torch, driver, cuda, gpus, cpus, memory, limits, shm, data,
-    disk, clock, cgroup, namespaces, landlock, locale, server, port,
+    objects, disk, clock, cgroup, namespaces, landlock, locale, server, port,
 )  # fmt: skip

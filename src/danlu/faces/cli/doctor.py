@@ -13,6 +13,7 @@ from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.checks import CHECKS
 from danlu.model.image import Rule
 from danlu.wiring import environments, host
+from danlu.wiring import objects as storing
 
 COLORS = {checks.OK: "green", checks.WARN: "yellow", checks.FAIL: "red"}
 
@@ -39,6 +40,10 @@ def doctor(session: Session) -> int:
         checks.Groups(*host.control_groups()),
         checks.Isolation(*host.isolation()),
         unfit(torch, models, session.language),
+        checks.Objects(
+            loaded.s3_endpoint if loaded.objects == "s3" else "",
+            storing.trouble(loaded, "zh" if session.language == "zh" else "en"),
+        ),
     )
     found = list(checks.every(examined))
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from danlu.model.texts.image_errors import IMAGE_ERRORS
+from danlu.model.texts.object_errors import OBJECT_ERRORS
 from danlu.model.texts.server_errors import SERVER_ERRORS
 
 ERRORS: dict[str, tuple[str, str]] = {
@@ -311,97 +312,7 @@ ERRORS: dict[str, tuple[str, str]] = {
         ),
         "代码目录中有疑似凭据的文件：{paths}；若作业不需要，请写入 .danluignore",
     ),
-    # objects
-    "no-such-bucket": (
-        "there is no bucket '{bucket}'",
-        "不存在桶“{bucket}”",
-    ),
-    "bucket-name": (
-        (
-            "'{bucket}' is not a bucket name; use 3 to 63 lower-case letters, digits, dots and hyphens,"
-            " beginning and ending with a letter or digit"
-        ),
-        (
-            "“{bucket}”不是合法的桶名；请使用 3 至 63 个小写字母、数字、点和连字符，并以字母或数字开头和"
-            "结尾"
-        ),
-    ),
-    "bucket-exists": (
-        "bucket '{bucket}' exists already",
-        "桶“{bucket}”已存在",
-    ),
-    "bucket-not-empty": (
-        "bucket '{bucket}' still holds objects; delete them first",
-        "桶“{bucket}”中仍有对象；请先删除",
-    ),
-    "no-such-object": (
-        "there is no object '{key}' in bucket '{bucket}'",
-        "桶“{bucket}”中没有对象“{key}”",
-    ),
-    "object-key": (
-        "an object key is 1 to 1024 bytes of UTF-8; this one is {size} bytes ('{key}')",
-        "对象键应为 1 至 1024 字节的 UTF-8；此键为 {size} 字节（“{key}”）",
-    ),
-    "object-key-encoding": (
-        "the object key '{key}' is not valid Unicode (it holds half a surrogate pair); rename it",
-        "对象键“{key}”不是合法的 Unicode（包含不成对的代理字符）；请重命名",
-    ),
-    "object-condition": (
-        "object '{key}' in bucket '{bucket}' does not meet the condition ({condition})",
-        "桶“{bucket}”中的对象“{key}”不满足条件（{condition}）",
-    ),
-    "object-range": (
-        "bytes {start}–{end} lie outside object '{key}', which holds {size} bytes",
-        "范围 {start}–{end} 超出对象“{key}”（共 {size} 字节）",
-    ),
-    "object-header": (
-        "an object keeps no header '{name}'; use metadata for it, or one of {known}",
-        "对象不保存请求头“{name}”；请改用元数据，或使用以下之一：{known}",
-    ),
-    "object-position": (
-        (
-            "object '{key}' in bucket '{bucket}' holds {size} bytes, so nothing can be appended at"
-            " position {position}; append at {size}"
-        ),
-        "桶“{bucket}”中的对象“{key}”有 {size} 字节，不能在位置 {position} 追加；请从 {size} 处追加",
-    ),
-    "no-such-upload": (
-        (
-            "there is no upload '{id}' to object '{key}' in bucket '{bucket}': it is complete, aborted"
-            " or was never begun; begin a new one"
-        ),
-        "桶“{bucket}”中没有对象“{key}”的上传任务“{id}”：已完成、已取消或从未开始；请重新发起",
-    ),
-    "upload-part-number": (
-        "{number} is not the number of a part; parts are numbered from 1 to {limit}",
-        "{number} 不是合法的段号；段号为 1 至 {limit}",
-    ),
-    "upload-part": (
-        (
-            "part {number} with etag '{etag}' was not uploaded (found: {found}); upload it again, or"
-            " list the parts"
-        ),
-        "未上传 ETag 为“{etag}”的第 {number} 段（现有：{found}）；请重新上传该段，或先列出已上传的段",
-    ),
-    "upload-order": (
-        "part {number} is named after part {last}; name the parts in rising order, each once",
-        "第 {number} 段列在第 {last} 段之后；请按段号升序列出，每段一次",
-    ),
-    "upload-empty": (
-        "an upload is completed with at least one part; name the parts, or put an empty object",
-        "完成上传至少需要一段；请列出各段，或直接上传空对象",
-    ),
-    "upload-changed": (
-        (
-            "the parts of upload '{upload}' changed while it was being completed; list the parts and"
-            " complete it again"
-        ),
-        "上传任务“{upload}”的段在合并期间发生了变化；请重新列出各段后再次完成",
-    ),
-    "object-damaged": (
-        "object '{key}' in bucket '{bucket}' is damaged: {detail}",
-        "桶“{bucket}”中的对象“{key}”已损坏：{detail}",
-    ),
     **IMAGE_ERRORS,
+    **OBJECT_ERRORS,
     **SERVER_ERRORS,
 }

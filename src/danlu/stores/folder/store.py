@@ -19,6 +19,7 @@ from danlu.ports.objects import (
     ObjectInfo,
     Part,
     Parts,
+    StorePowers,
     Upload,
     Uploads,
     Usage,
@@ -93,6 +94,11 @@ class FolderStore:
     def __del__(self) -> None:
         with suppress(AttributeError):  # where __init__ has failed
             self.close()
+
+    @property
+    def powers(self) -> StorePowers:
+        """Everything."""
+        return StorePowers()
 
     # ------------------------------------------------------------------ buckets
 

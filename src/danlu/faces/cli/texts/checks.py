@@ -16,6 +16,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "name.limits": ("limits", "资源限制"),
     "name.shm": ("shared memory", "共享内存"),
     "name.data": ("data directory", "数据目录"),
+    "name.objects": ("objects", "对象存储"),
     "name.disk": ("disk", "磁盘"),
     "name.clock": ("clock", "时钟"),
     "name.cgroup": ("cgroup", "cgroup"),
@@ -144,6 +145,9 @@ CHECKS: dict[str, tuple[str, str]] = {
         "{path} lies on {kind}; SQLite may lose data there: choose a local disk",
         "{path} 位于 {kind} 上，SQLite 可能丢失数据；请改用本地磁盘",
     ),
+    "objects.folder": ("in the data directory", "位于数据目录"),
+    "objects.s3": ("{endpoint} answers", "{endpoint} 有应答"),
+    "objects.trouble": ("{detail}", "{detail}"),
     "disk.found": (
         "{free} free of {total}, {inodes} free inodes",
         "共 {total}，空闲 {free}，空闲 inode {inodes}",
