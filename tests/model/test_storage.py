@@ -59,6 +59,20 @@ def test_the_secret_is_not_shown() -> None:
     assert from_json(TaskPlan, to_json(PLAN)) == PLAN
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "here"),
+    [
+        ("http://127.0.0.1:9", True),
+        ("http://[::1]:9", True),
+        ("http://localhost:9", True),
+        ("https://obs.example:9", False),
+        ("http://10.0.0.1", False),
+    ],
+)
+def test_who_can_reach_it(endpoint: str, *, here: bool) -> None:
+    assert replace(ACCESS, endpoint=endpoint).on_this_machine is here
+
+
 def test_the_storage_is_not_behind_a_proxy() -> None:
     assert ACCESS.past_proxies({"A": "b"}) == {"A": "b"}
     found = ACCESS.past_proxies({"HTTPS_PROXY": "http://p", "no_proxy": "localhost"})

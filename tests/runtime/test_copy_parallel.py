@@ -241,3 +241,27 @@ def test_an_empty_directory_is_one_afterwards(storage: Storage, tmp_path: Path) 
 
     assert mox.file.is_directory("obs://demo/empty")
     assert (tmp_path / "back").is_dir()
+
+
+def test_a_large_file_on_its_way_is_given_up(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (_upload, _transfer):
+        monkeypatch.setattr(module, "LARGE", 1000)
+    monkeypatch.setattr(_upload, "PART", 1000)
+    monkeypatch.setattr(_upload, "MOST_PARTS", 10**9)
+    (tmp_path / "1-large").write_bytes(b"x" * 1_000_000)
+    (tmp_path / "2-bad").write_bytes(b"x")
+
+    def refused(handler: Handler) -> bool:
+        if handler.key == "d/2-bad":
+            handler.refuse(403, "AccessDenied")
+            return True
+        return False
+
+    storage.faults = [refused] * 2000
+    with pytest.raises(PermissionError, match="d/2-bad"):
+        mox.file.copy_parallel(tmp_path, "obs://demo/d", threads=2)
+    assert len(storage.requests("PUT")) < 900
+    assert storage.uploads == {}
+    assert storage.demo == {}

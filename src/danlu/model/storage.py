@@ -41,6 +41,12 @@ class StorageAccess:
     access_key: str
     secret_key: str = field(repr=False)
 
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether only what runs on the server's own machine and network can reach it."""
+        host = urlsplit(self.endpoint).hostname or ""
+        return host in ("localhost", "::1") or host.startswith("127.")
+
     def variables(self, own: Mapping[str, str]) -> dict[str, str]:
         """The variables of the task, in the forms that boto3, s3fs, obstore, Huawei's OBS SDK, and
         ModelArts' scripts read. `own` are the job's: a family of which it names one is left to it.

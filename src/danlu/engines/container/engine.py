@@ -135,6 +135,10 @@ class ContainerEngine(ProcessEngine):
             plan = replace(plan, hosts=names, addresses=addresses)
         else:
             plan = replace(plan, hosts=("127.0.0.1",))
+        if plan.storage is not None and plan.storage.on_this_machine:
+            # A container has a loopback of its own: given an address that leads nowhere, scripts
+            # would wait for the storage instead of being told that there is none.
+            plan = replace(plan, storage=None)
         return replace(super()._whole(ref, plan), plan=plan, container=container)
 
     def _network(self, ref: Ref) -> str:

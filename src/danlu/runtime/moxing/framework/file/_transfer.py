@@ -11,19 +11,21 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import IO, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from typing import IO, NamedTuple
 
 from moxing.framework.file import _objects
 from moxing.framework.file._connection import CHUNK, Body, FileChanged
 from moxing.framework.file._place import KEY_BYTES, Place, Where, is_below
 from moxing.framework.file._progress import Progress
-from moxing.framework.file._upload import LARGE, in_parts, send
+from moxing.framework.file._upload import LARGE, ignore, in_parts, send
 from moxing.framework.file._words import say, tell
 
 WAITING_PER_THREAD = 4
 NAMES_TOLD = 5
+
+Add = Callable[[int], None]
 
 
 class Copy(NamedTuple):
@@ -36,11 +38,8 @@ class Copy(NamedTuple):
     marker: bool = False
 
 
-def copy_one(
-    copy: Copy, executor: Executor | None = None, progress: Progress | None = None
-) -> None:
-    """Copy one file, whichever way it goes."""
-    add = progress.add if progress else (lambda _: None)
+def copy_one(copy: Copy, executor: Executor | None = None, add: Add = ignore) -> None:
+    """Copy one file, whichever way it goes. `add` is told of every piece that has arrived."""
     source, target = copy.source, copy.target
     if copy.marker:
         make_directory(target)
@@ -96,7 +95,7 @@ def _appearing(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def _download(info: _objects.Info, path: str, executor: Executor | None, add: Any) -> None:
+def _download(info: _objects.Info, path: str, executor: Executor | None, add: Add) -> None:
     with _appearing(path) as file:
         if info.size < LARGE:
             for data in _objects.checked(info, _objects.Reading(info).chunks()):
@@ -122,7 +121,7 @@ def _write_all(fd: int, data: bytes, at: int) -> None:
         view, at = view[written:], at + written
 
 
-def _upload(path: str, target: Place, executor: Executor | None, add: Any) -> None:
+def _upload(path: str, target: Place, executor: Executor | None, add: Add) -> None:
     with open(path, "rb") as file:
         before = os.fstat(file.fileno())
         try:
@@ -131,7 +130,7 @@ def _upload(path: str, target: Place, executor: Executor | None, add: Any) -> No
             raise OSError(say("file-changed", url=path)) from None
 
 
-def _duplicate(source: str, target: str, add: Any) -> None:
+def _duplicate(source: str, target: str, add: Add) -> None:
     with open(source, "rb") as read:
         if os.path.exists(target) and os.path.samefile(source, target):
             return
@@ -243,16 +242,21 @@ def _of_files(source: str, left_out: list[str]) -> Iterator[tuple[str, Copy]]:
 
 
 def copy_all(found: Iterable[Copy], threads: int, progress: Progress) -> None:
-    """Copy all of them, several at once. The first error ends it, when no file is on its way any
-    more; what was copied by then stays.
+    """Copy all of them, several at once. The first error ends it, and so does an interrupt: what is
+    on its way is given up, what was copied by then stays.
     """
     room = threading.Semaphore(threads * WAITING_PER_THREAD)
     failed: list[BaseException] = []
 
+    def add(count: int) -> None:
+        if failed:
+            raise _GivenUp
+        progress.add(count)
+
     def work(copy: Copy) -> None:
         try:
             if not failed:
-                copy_one(copy, parts, progress)
+                copy_one(copy, parts, add)
                 progress.file()
         except BaseException as error:
             failed.append(error)
@@ -272,7 +276,13 @@ def copy_all(found: Iterable[Copy], threads: int, progress: Progress) -> None:
                 future = files.submit(work, copy)
                 futures.add(future)
                 future.add_done_callback(futures.discard)
+            # Here, not at the end of the pools: an interrupt has to reach those who copy.
+            wait(list(futures))
         except BaseException as error:
             failed.insert(0, error)
     if failed:
         raise failed[0]
+
+
+class _GivenUp(Exception):
+    """Another file could not be copied."""
