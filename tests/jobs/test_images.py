@@ -132,3 +132,64 @@ def test_two_jobs_that_want_it_at_once_have_it_made_once(site: Site) -> None:
     assert [site.ended(job)["state"] for job in jobs] == ["succeeded"] * 2
     told = [key for job in jobs for key in site.keys(job)]
     assert told.count("image-realising") == 1
+
+
+# ---------------------------------------------------------------- packages of a job's own
+
+ALSO = """
+import sys, einops, torch
+from importlib.util import find_spec
+found = find_spec("tqdm") is not None
+print("einops", einops.__version__, "torch", torch.__version__, "tqdm", found)
+print("in", sys.prefix)
+"""
+
+
+def test_packages_of_a_job_s_own_come_on_top_of_the_image(site: Site) -> None:
+    """From the code directory and from the command line; the next job finds them ready."""
+    small.wheel(site.wheels, "tqdm", "4.67.0")
+    small.wheel(site.wheels, "einops", "0.9.0")
+    script = Path(site.house.script(ALSO))
+    (script.parent / "pip-requirements.txt").write_text("einops>=0.9\n")
+    words = ("run", "--image", "small", "--with", "tqdm", str(script))
+
+    said = site.house.good(*words)
+
+    assert "einops 0.9.0 torch 2.13.0+cpu tqdm True" in said
+    assert site.house.good(*words).splitlines()[1:] == said.splitlines()[1:]
+    jobs = sorted(site.house.json("ps", "-a")["jobs"], key=lambda one: int(one["created_at"]))
+    first, second = (site.keys(one["id"]) for one in jobs)
+    assert first.count("image-ready") == 2
+    assert "image-ready" not in second
+    # The image itself is as it was.
+    assert "einops 0.8.1 torch 2.13.0+cpu tqdm False" in site.house.good(
+        "run", "--image", "small", site.house.script(ALSO)
+    )
+
+
+@pytest.mark.parametrize("line", ["torch==2.7.1", "-e ."])
+def test_packages_that_would_replace_torch_or_are_none_end_the_job(site: Site, line: str) -> None:
+    script = Path(site.house.script(ALSO))
+    (script.parent / "pip-requirements.txt").write_text(f"{line}\n")
+    job = site.house.good("run", "-d", "--image", "small", str(script)).strip()
+
+    ended = site.ended(job)
+
+    assert ended["reason"]["code"] == "requirements-failed"
+    assert ended["reason"]["blame"] == "user"
+    assert line in ended["reason"]["sentence"]
+
+
+def test_an_override_is_another_image(site: Site) -> None:
+    small.wheel(site.wheels, "torch", "2.7.1")
+    words = ("run", "--image", "small", "--with", "torch==2.7.1", site.house.script(TELL))
+
+    assert site.house.run(*words).returncode == 1
+    assert "torch 2.7.1 in" in site.house.good(words[0], "--override-image", *words[1:])
+
+
+def test_what_is_no_package_is_refused_at_submit(site: Site) -> None:
+    for word in ("--index-url=https://example.org", "./x", "a b", "x@https://example.org/x.whl"):
+        done = site.house.run("run", "--image", "small", f"--with={word}", site.house.script(ALSO))
+        assert done.returncode == 2
+        assert b"danlu.packages[0]" in done.stderr

@@ -41,6 +41,8 @@ def plan(
         engine=spec.engine,
         image=spec.image,
         image_name=spec.image_name,
+        packages=spec.packages,
+        override_image=spec.override_image,
         parameters=spec.parameters,
         inputs=spec.inputs,
         outputs=spec.outputs,

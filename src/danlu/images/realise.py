@@ -47,6 +47,9 @@ class Making:
     say: Say = nothing
     check: Check = nothing
     variables: tuple[tuple[str, str], ...] = ()
+    parent: str = ""
+    """The image from which this one was derived, whose compiled modules are taken over."""
+    extras: tuple[str, ...] = ()
 
     @property
     def sources(self) -> Sources:
@@ -180,7 +183,11 @@ class _Maker:
             link_tree(self._bytecode, self._root)
         else:
             earlier = {path: one for path, one in earlier.items() if not is_bytecode(path)}
-        return seals.make(self._root, earlier, self._making.check)
+        trusted: Seal = {}
+        if self._making.parent and not earlier:
+            parent = digits(self._making.parent)
+            trusted = seals.load(self._store.part("seals") / f"{parent}.json")
+        return seals.make(self._root, earlier, self._making.check, trusted)
 
     def _compiled(self, looked: Looked) -> Looked:
         """With the modules compiled, if they were not. Nobody can write to the environment later:
@@ -188,12 +195,36 @@ class _Maker:
         """
         if any(is_bytecode(path) for path in looked.seal):
             return looked
-        self._making.say("image-compiling", image=self._name)
         self._store.discard(self._bytecode)
-        compile_modules(self._root, self._making.check)
+        left = self._inherited(looked.seal)
+        if not self._making.parent:
+            self._making.say("image-compiling", image=self._name)
+        compile_modules(self._root, left, self._making.check)
         looked = seals.make(self._root, looked.seal, self._making.check)
         link_bytecode(self._root, self._bytecode, looked.seal)
         return looked
+
+    def _inherited(self, seal: Seal) -> list[str]:
+        """Take over what was compiled of equal modules for the parent; the modules that are left,
+        as directories and files below the packages' own.
+        """
+        site = next(self._root.glob("lib/python3*/site-packages"))
+        parts = {path.name: str(path) for path in site.iterdir()}
+        if not self._making.parent:
+            return list(parts.values())
+        parent = self._store.part("seals") / f"{digits(self._making.parent)}.json"
+        before = seals.load(parent)
+        start = f"{site.relative_to(self._root)}/"
+        same = dict.fromkeys(parts, True)
+        for path, one in seal.items():
+            name = path.removeprefix(start).partition("/")[0]
+            if path.startswith(start) and name in same and same[name]:
+                same[name] = path in before and before[path].sha256 == one.sha256
+        compiled = self._store.part("bytecode") / digits(self._making.parent) / start
+        for name, equal in same.items():
+            if equal and (compiled / name).is_dir():
+                link_tree(compiled / name, site / name)
+        return [path for name, path in parts.items() if not same[name]]
 
     def _record(self, seal: Seal, took_s: float) -> Realised:
         versions = {wheel.name: wheel.version for wheel in self._lock.wheels}
@@ -209,6 +240,8 @@ class _Maker:
             system=system(),
             made_at=now_ms(),
             took_s=round(took_s, 3),
+            parent=self._making.parent,
+            extras=self._making.extras,
         )
 
 
@@ -238,13 +271,14 @@ def python_version(root: Path) -> str:
     return ""
 
 
-def compile_modules(root: Path, check: Check) -> None:
-    """Compile the modules of an environment. Nothing of them is run; one that cannot be compiled is
-    left as it is. The source is never looked at again: it was proved, and cannot be written.
+def compile_modules(root: Path, places: Sequence[str], check: Check) -> None:
+    """Compile the modules in these places of an environment. Nothing of them is run; one that
+    cannot be compiled is left as it is. The source is never looked at again: it was proved, and
+    cannot be written.
     """
     command = [
         str(root / "bin" / "python"), "-I", "-m", "compileall", "-qq", "-j", "0",
-        "--invalidation-mode", "unchecked-hash", "-x", NOT_COMPILED, str(root / "lib"),
+        "--invalidation-mode", "unchecked-hash", "-x", NOT_COMPILED, *places,
     ]  # fmt: skip
     process = subprocess.Popen(
         command,

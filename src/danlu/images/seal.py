@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from danlu.images.store import RECORD as OWN
 from danlu.images.uv import Check, nothing
@@ -42,6 +43,7 @@ class File:
 
 
 Seal = Mapping[str, File]
+NONE: Seal = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,12 @@ class Looked:
     known: bool
 
 
-def make(root: Path, earlier: Seal, check: Check = nothing) -> Looked:
+def make(root: Path, earlier: Seal, check: Check = nothing, trusted: Seal = NONE) -> Looked:
     """Look at an environment, and hold it against what its wheels list, or against `earlier` where
     it was sealed before: the lists themselves may have been changed with their files. Scripts are
-    the installer's, who may be another one now. Bytecode is nobody's word but the seal's.
+    the installer's, who may be another one now. Bytecode is nobody's word but the seal's. `trusted`
+    is the seal of another environment: what is the very file that was read for that is not read
+    again.
     """
     found, folders, writable = _stats(root)
     listed: dict[str, tuple[str, str]] = {}
@@ -69,8 +73,9 @@ def make(root: Path, earlier: Seal, check: Check = nothing) -> Looked:
     else:
         listed = dict(_listed(root))
         wanted = {path: sha256 for path, (sha256, _) in listed.items()}
-    fresh = {path: info for path, info in found.items() if not _same(earlier.get(path), info)}
-    read = {path: one for path, one in earlier.items() if path in found and path not in fresh}
+    before = earlier or trusted
+    fresh = {path: info for path, info in found.items() if not _same(before.get(path), info)}
+    read = {path: one for path, one in before.items() if path in found and path not in fresh}
     read |= _read(root, fresh, check)
     bad = [path for path in wanted if path not in read or read[path].sha256 != wanted[path]]
     if bad and not listed:

@@ -92,6 +92,10 @@ class JobSpec:
     image: str = ""
     """The id of the image that `engine` meant when the job was submitted; empty = none."""
     image_name: str = ""
+    packages: tuple[str, ...] = ()
+    """Packages of the job's own, as pip writes them, beside those of pip-requirements.txt."""
+    override_image: bool = False
+    """Whether they may replace what an image decides: torch and what follows from it."""
     code: ObjectUrl | None = None
     boot_file: str = ""
     command: str = ""

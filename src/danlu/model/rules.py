@@ -25,6 +25,12 @@ _IMAGE = re.compile(
     r"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]{1,5})?/)?"
     rf"{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
 )
+PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]+\])?"
+    r"\s*(?:(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+(?:\s*,\s*|$))*",
+    re.ASCII,
+)
+PACKAGE_CHARS = 200
 RESERVED = ("MA_", "DANLU_")
 
 
@@ -48,6 +54,17 @@ def check(spec: JobSpec) -> None:
     _together(spec)
     _hang(spec)
     _log_rules(spec.log_rules)
+    for index, package in enumerate(spec.packages):
+        _package(f"danlu.packages[{index}]", package)
+
+
+def _package(field: str, value: str) -> None:
+    """A package with versions. Never an option, an address or a path: they reach an installer."""
+    at_most(field, value, PACKAGE_CHARS, "characters", "name one package")
+    if not PACKAGE.fullmatch(value):
+        raise Invalid(
+            "field-value", field=field, value=value, expected="a package such as einops>=0.8"
+        )
 
 
 def name(value: str, field: str) -> None:

@@ -98,6 +98,8 @@ class TaskPlan:
     image: str = ""
     """The id of the image in whose environment it runs; empty = none."""
     image_name: str = ""
+    packages: tuple[str, ...] = ()
+    override_image: bool = False
     parameters: tuple[Parameter, ...] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()

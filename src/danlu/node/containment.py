@@ -55,6 +55,9 @@ class Containment:
             self.missing.append("landlock")
             return self._program(found)
         within = reach_of(self._directory, self._plan)
+        if python != self._plan.layout.python:
+            needed = interpreter.needs(python, {})
+            within = replace(within, readable=(*within.readable, *needed))
         version = self._landlock()
         if not self.apart:
             return replace(self._program(found), within=within, landlock=version)

@@ -49,6 +49,17 @@ class InstallFailed(Exception):
         self.detail = detail
 
 
+def whole(directory: TaskDirectory, plan: AgentPlan, file: Path | None) -> Path:
+    """The file of all that is to be installed: the code's own, and what the job names beside it."""
+    packages = plan.plan.packages
+    if not packages and file is not None:
+        return file
+    lines = [*([f"-r {file}"] if file is not None else []), *packages]
+    made = Path(directory.file(files.WORK), FILE)
+    made.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return made
+
+
 def install(
     directory: TaskDirectory, plan: AgentPlan, file: Path, found: World, check: Check
 ) -> Layout:

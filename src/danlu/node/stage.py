@@ -88,8 +88,9 @@ class Stage:
         for place in (layout.home, layout.cache):
             self._own(Path(place))
         wanted = Path(found.code_dir, requirements.FILE)
-        if plan.code is not None and wanted.is_file():
-            return self._with_requirements(wanted, found)
+        given_file = wanted if plan.code is not None and wanted.is_file() else None
+        if given_file is not None or plan.packages:
+            return self._with_requirements(given_file, found)
         return found
 
     def environment(self) -> None:
@@ -259,12 +260,21 @@ class Stage:
 
     # requirements
 
-    def _with_requirements(self, file: Path, found: World) -> World:
+    def _with_requirements(self, file: Path | None, found: World) -> World:
+        """The program's world with packages of its own: an image's environment that has them too,
+        or one of the task's own that sees the job's environment.
+        """
         began = time.monotonic()
         self._directory.note("requirements-installing")
         with self._failing(ReasonCode.REQUIREMENTS_FAILED):
             try:
-                layout = self._install(self._directory, self._plan, file, found, self._check)
+                if self._plan.plan.image:
+                    layout = environment.with_packages(
+                        self._directory, self._plan, file, self._check
+                    )
+                else:
+                    whole = requirements.whole(self._directory, self._plan, file)
+                    layout = self._install(self._directory, self._plan, whole, found, self._check)
             except requirements.InstallFailed as error:
                 raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
         self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")

@@ -69,6 +69,8 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         stop_signal=extras.get("stop_signal", STOP_SIGNALS[0]),
         require_isolation=extras.get("require_isolation", False),
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
+        packages=tuple(extras.get("packages", ())),
+        override_image=extras.get("override_image", False),
         retry=retry.policy(metadata.get("annotations", {}), extras),
         log_rules=retry.log_rules(extras),
         hang=retry.hang(metadata.get("annotations", {}), extras),

@@ -243,6 +243,8 @@ EXTRAS = Shape(
         **retry.FIELDS,
         "require_isolation": Flag("refuse the job where it cannot be isolated in full"),
         "log_limit_mib": Whole(1, limits.LOG_MIB, "MiB kept of each task's log: head and tail"),
+        "packages": Listing(Text(), 100, "packages beside pip-requirements.txt: einops>=0.8"),
+        "override_image": Flag("let packages replace torch and what follows from it in the image"),
     },
     about="What Danlu has beyond ModelArts' fields.",
 )

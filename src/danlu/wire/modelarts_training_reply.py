@@ -280,6 +280,10 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
         extras["stop_signal"] = spec.stop_signal
     if spec.log_limit_bytes is not None:
         extras["log_limit_mib"] = spec.log_limit_bytes >> 20
+    if spec.packages:
+        extras["packages"] = list(spec.packages)
+    if spec.override_image:
+        extras["override_image"] = True
     return extras
 
 
@@ -392,6 +396,8 @@ JOB_SCHEMA: Schema = reply(
                 "log_limit_mib": INTEGER,
                 "stop_signal": STRING,
                 "require_isolation": BOOLEAN,
+                "packages": listing(STRING),
+                "override_image": BOOLEAN,
                 **retry.SCHEMA,
             },
             optional=(
@@ -399,6 +405,8 @@ JOB_SCHEMA: Schema = reply(
                 "log_limit_mib",
                 "stop_signal",
                 "require_isolation",
+                "packages",
+                "override_image",
                 *retry.SCHEMA,
             ),
         ),

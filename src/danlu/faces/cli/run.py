@@ -158,10 +158,19 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
     if options["grace"] is not None:
         extras["grace_s"] = request.duration_s(options["grace"], "--grace")
     _ends(extras, options)
+    _packages(extras, options)
     if options["require_isolation"]:
         extras["require_isolation"] = True
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
+
+
+def _packages(extras: dict[str, Any], options: dict[str, Any]) -> None:
+    """What is installed for the job alone."""
+    if options["packages"]:
+        _list(extras, "packages").extend(utf8(one, "--with") for one in options["packages"])
+    if options["override_image"]:
+        extras["override_image"] = True
 
 
 def _program(algorithm: dict[str, Any], work: Work, options: dict[str, Any]) -> None:

@@ -140,6 +140,8 @@ COMMANDS: tuple[Command, ...] = (
             Option("name", "--name", metavar="NAME"),
             Option("flavor", "--flavor", metavar="ID"),
             Option("image", "--image", metavar="IMAGE"),
+            Option("packages", "--with", metavar="PACKAGE", many=True),
+            Option("override_image", "--override-image", kind=FLAG),
             Option("nodes", "--nodes", kind=NUMBER, metavar="N", bounds=(1, 1024)),
             Option("inputs", "--input", metavar="NAME=PATH", many=True),
             Option("outputs", "--output", metavar="NAME[=PATH]", many=True),

@@ -133,6 +133,30 @@ IMAGE_ERRORS: dict[str, tuple[str, str]] = {
         "'{path}' cannot be read: {detail}",
         "无法读取“{path}”：{detail}",
     ),
+    "requirement-line": (
+        (
+            "{source}: '{value}' is no package with versions such as einops>=0.8; options, addresses"
+            " and paths are not taken with an image: put the code into the code directory"
+        ),
+        (
+            "{source}：“{value}”不是 einops>=0.8 这样带版本的软件包；使用镜像时不接受选项、地址和路径，"
+            "请将代码放入代码目录"
+        ),
+    ),
+    "requirement-replaces": (
+        (
+            "'{wanted}' would replace what the image decides ({package} {version}); choose another image, leave it"
+            " out, or say that it may (override_image)"
+        ),
+        (
+            "“{wanted}”会替换由镜像决定的内容（{package} {version}）；请选择其他镜像、去掉该项，或明确允许"
+            "（override_image）"
+        ),
+    ),
+    "requirements-conflict": (
+        "the job's own packages cannot be had together with the image's: {detail}",
+        "作业自带的软件包与镜像的软件包无法共存：{detail}",
+    ),
     "image-name-taken": (
         "the name '{name}' means image {image}; choose another name, or remove that one first",
         "名称“{name}”已用于镜像 {image}；请换一个名称，或先删除它",

@@ -98,6 +98,8 @@ PHRASES: dict[str, str] = {
     "jobs of this server run in containers; name an image with engine.image_url": (
         "该服务器的作业在容器中运行；请用 engine.image_url 指定镜像"
     ),
+    "a package such as einops>=0.8": "einops>=0.8 这样的软件包",
+    "name one package": "只写一个软件包",
     "name one of {}": "请给出 {} 之一",
     "a name of letters, digits, '.', '_' and '-', at most 64 of them": (
         "由字母、数字、“.”“_”“-”组成、至多 64 个字符的名称"

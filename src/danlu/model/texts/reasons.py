@@ -50,8 +50,8 @@ REASONS: dict[str, tuple[str, str]] = {
         "镜像 {image} 的环境未能就绪：{detail}",
     ),
     "requirements-failed": (
-        "pip-requirements.txt could not be installed: {detail}",
-        "无法安装 pip-requirements.txt：{detail}",
+        "the job's own packages (pip-requirements.txt) could not be installed: {detail}",
+        "无法安装作业自带的软件包（pip-requirements.txt）：{detail}",
     ),
     "boot-failed": (
         "the program could not be started: {detail}",

@@ -94,6 +94,14 @@ OPTIONS: dict[str, tuple[str, str]] = {
             "作业所用的镜像：名称或 ID（见 danlu image ls），或锁文件；容器引擎上为 registry/name:tag。"
         ),
     ),
+    "run.packages": (
+        "A package beside those of pip-requirements.txt, such as einops>=0.8; repeatable.",
+        "在 pip-requirements.txt 之外安装的软件包，如 einops>=0.8；可重复。",
+    ),
+    "run.override_image": (
+        "Let packages replace torch and what follows from it in the image: another image.",
+        "允许软件包替换镜像中的 torch 及由其决定的内容（得到另一个镜像）。",
+    ),
     "run.nodes": ("How many tasks run side by side.", "并行运行的任务数。"),
     "run.inputs": (
         "Data for the script, as --NAME=<directory>: a path of this machine or obs://bucket/key/.",
