@@ -44,6 +44,14 @@ def test_a_lost_reply_does_no_harm(
     mox.file.write("obs://demo/x", "once")
     assert storage.demo == {"x": b"once"}
 
+    passed = [lambda _: False]
+    # It is looked at when it is opened and when it is closed.
+    storage.faults = [*passed * 2, no_reply]
+    mox.file.append("obs://demo/new", "line\n")
+    storage.faults = [*passed * 3, no_reply]
+    mox.file.append("obs://demo/x", " more")
+    assert storage.demo == {"x": b"once more", "new": b"line\n"}
+
     for module in (_upload, _transfer):
         monkeypatch.setattr(module, "LARGE", 1000)
     monkeypatch.setattr(_upload, "PART", 1000)

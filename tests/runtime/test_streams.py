@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -81,6 +82,18 @@ def test_two_who_append_lose_nothing(storage: Storage) -> None:
     first.close()
 
     assert storage.demo["file"] == b"second\nthird\nfirst\n"
+
+
+def test_many_who_append_lose_nothing_and_repeat_nothing(storage: Storage) -> None:
+    def append(name: int) -> None:
+        for number in range(10):
+            mox.file.append(URL, f"{name}:{number}\n")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(append, range(4)))
+
+    lines = storage.demo["file"].decode().split()
+    assert sorted(lines) == sorted(f"{name}:{number}" for name in range(4) for number in range(10))
 
 
 def test_what_ends_with_an_error_is_not_stored(

@@ -8,9 +8,13 @@ an error is not stored, so that nothing half-written can be taken for the whole.
 from __future__ import annotations
 
 import atexit
+import hashlib
 import io
+import itertools
 import os
+import random
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from types import TracebackType
@@ -24,6 +28,7 @@ from moxing.framework.file._words import say, tell
 
 MODES = ("r", "rb", "w", "wb", "a", "ab")
 READ_AHEAD = 1 << 20
+AGAIN_S = 0.05
 Kind = Literal["w", "a"]
 
 _open = {"local": open}
@@ -211,28 +216,30 @@ class Writer(io.BufferedIOBase):
         if self._kind == "w":
             store(self._place, self._spool)
             return
-        while True:
-            before = _objects.head(self._place)
-            self._spool.seek(0)
-            try:
-                self._append(before)
-            except StorageRefused as refused:
-                # Somebody else has appended meanwhile: behind that, then.
-                if refused.status != _objects.CHANGED:
-                    raise
-            else:
-                return
+        while not self._appended():
+            # Somebody else has appended meanwhile: behind that, then.
+            time.sleep(random.uniform(0, AGAIN_S))  # noqa: S311 - a pause is no secret
 
-    def _append(self, before: _objects.Info | None) -> None:
-        if before is None:
-            store(self._place, self._spool, if_absent=True)
-            return
+    def _appended(self) -> bool:
+        """Put what is there with what was written behind it; False if somebody was faster."""
+        before = _objects.head(self._place)
+        digest = hashlib.md5(usedforsecurity=False)
+        self._spool.seek(0)
         with tempfile.SpooledTemporaryFile(IN_MEMORY) as whole:
-            for data in _objects.Reading(before).chunks():
-                whole.write(data)
-            while data := self._spool.read(CHUNK):
-                whole.write(data)
-            store(self._place, whole, if_etag=before.etag)
+            kept = () if before is None else _objects.Reading(before).chunks()
+            try:
+                for data in itertools.chain(kept, iter(lambda: self._spool.read(CHUNK), b"")):
+                    digest.update(data)
+                    whole.write(data)
+                etag = None if before is None else before.etag
+                store(self._place, whole, if_etag=etag, if_absent=before is None)
+            except StorageRefused as refused:
+                if refused.status not in (_objects.CHANGED, 404, 409):
+                    raise
+                # It may be our own, put by a try whose answer was lost: that must not come twice.
+                found = _objects.head(self._place)
+                return found is not None and found.etag == digest.hexdigest()
+        return True
 
 
 class _TextWriter(io.TextIOWrapper):
