@@ -217,6 +217,13 @@ class Settings:
         " then it fails, and its outputs stay on disk",
         "程序结束后，存储无应答时作业最多等待的秒数；超时则作业失败，输出保留在磁盘上",
     )
+    dataset_cache_gib: int = _setting(
+        50,
+        "how many GiB of data sets stay on a machine for the next job that reads them, in datasets"
+        " in the data directory; what was used longest ago goes first; 0 = none",
+        "每台机器为后续作业保留的数据集大小上限（GiB），位于数据目录下的 datasets；"
+        "最久未用的先清除；0 表示不保留",
+    )
     log_level: str = _setting(
         "info", "how much the server logs: debug, info, warning, error", "服务器日志级别"
     )
@@ -364,6 +371,7 @@ def _integer(key: str, value: Any, source: str) -> int:
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
         "store_patience_s": (0, 7 * 24 * 3600),
+        "dataset_cache_gib": (0, 1 << 30),
         "platform_retries": (0, 100),
         "hang_after_s": (0, 31_536_000),
         "reserve_mib": (0, 1 << 20),

@@ -146,7 +146,10 @@ class Agent:
         # What a task sees of the machine depends on where its environment leads.
         Stage(self._directory, self._plan, self._check).environment()
         mounts = self._containment.set_apart()
-        return Stage(self._directory, self._plan, self._check, mounts=mounts).run()
+        stage = Stage(self._directory, self._plan, self._check, mounts=mounts, shares=mounts)
+        found = stage.run()
+        self._containment.kept = stage.kept
+        return found
 
     def _check(self) -> None:
         if self._directory.exists(files.STOP):

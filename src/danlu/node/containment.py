@@ -34,6 +34,8 @@ class Containment:
         self.limits = Limits(plan.plan.memory_bytes, plan.plan.cpus, plan.plan.pids)
         self.missing: list[str] = []
         """What of `ports.engine.ISOLATION` the program goes without."""
+        self.kept: dict[int, Path] = {}
+        """Inputs, by number, that the program is to see where they are kept for several tasks."""
         self.apart = ""
         """Who makes the program's namespaces (`namespaces.Offer`); empty = it has none."""
 
@@ -93,8 +95,21 @@ class Containment:
             if isinstance(url := channel.url, LocalUrl)
             and (real := given.real_path(url, self._plan.isolation))
         ]
+        kept = [
+            (str(tree), found.inputs[index], self._upper(index))
+            for index, tree in self.kept.items()
+        ]
         shm_bytes = self.limits.memory_bytes
-        return View(root, layout.home, layout.cache, f"{own}/temp", tuple(places), shm_bytes)
+        return View(
+            root, layout.home, layout.cache, f"{own}/temp", tuple(places), shm_bytes, tuple(kept)
+        )
+
+    def _upper(self, index: int) -> str:
+        """Where what the program changes of a data set goes."""
+        upper = Path(self._directory.file(files.WORK), "changes", str(index))
+        for name in ("upper", "work"):
+            (upper / name).mkdir(parents=True, exist_ok=True)
+        return str(upper)
 
     def _make_group(self) -> None:
         self.group = cgroup.named(self._directory.path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from danlu.model.errors import EngineError, Missing
 from danlu.model.manifest import hidden
+from danlu.node.datasets import Digest
 from danlu.node.parallel import each
 from danlu.ports.objects import ObjectInfo, ObjectStore
 
@@ -51,11 +52,14 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Objects below a prefix: their number and size, and a way to go through them."""
+    """Objects below a prefix: their number and size, and a way to go through them. The digest tells
+    whether others hold the same.
+    """
 
     files: int
     size: int
     objects: Callable[[], Iterable[ObjectInfo]]
+    digest: str = ""
 
 
 def survey(store: ObjectStore, bucket: str, prefix: str, check: Check, since: int = 0) -> Source:
@@ -72,15 +76,17 @@ def survey(store: ObjectStore, bucket: str, prefix: str, check: Check, since: in
 
     kept: list[ObjectInfo] = []
     files = size = 0
+    digest = Digest()
     for info in fresh():
         check()
+        digest.add(info.key[len(prefix) :], info)
         files += not info.key.endswith("/")
         size += info.size
         if len(kept) <= MOST_LISTED:
             kept.append(info)
     if len(kept) <= MOST_LISTED:
-        return Source(files, size, lambda: kept)
-    return Source(files, size, fresh)
+        return Source(files, size, lambda: kept, digest.hex())
+    return Source(files, size, fresh, digest.hex())
 
 
 def relative(key: str) -> str | None:
@@ -92,11 +98,14 @@ def relative(key: str) -> str | None:
 
 
 class Fetcher:
-    """Brings objects of one store."""
+    """Brings objects of one store. `link`: a file of this machine gets a second name where that can
+    be; whoever uses it must not be able to write to it.
+    """
 
-    def __init__(self, store: ObjectStore, check: Check) -> None:
+    def __init__(self, store: ObjectStore, check: Check, *, link: bool = False) -> None:
         self._store = store
         self._check = check
+        self._link = link
         local: Callable[[str, str], str] | None = getattr(store, "local_file", None)
         self._local = local
 
@@ -142,6 +151,8 @@ class Fetcher:
 
     def file(self, info: ObjectInfo, path: Path) -> None:
         """Bring one object to `path`, which must not be there yet."""
+        if self._link and self._linked(info, path):
+            return
         with path.open("xb", buffering=0) as target:
             if not self._copy_local(info, target.fileno()):
                 for chunk in self._store.read(info.bucket, info.key):
@@ -170,6 +181,15 @@ class Fetcher:
         if not good:
             path.unlink()
         return good
+
+    def _linked(self, info: ObjectInfo, path: Path) -> bool:
+        """Give an object's file a second name; an executable one has rights of its own."""
+        if self._local is None or executable(info.metadata.get("mode", "")):
+            return False
+        with suppress(OSError, Missing):
+            os.link(self._local(info.bucket, info.key), path, follow_symlinks=False)
+            return True
+        return False
 
     def _copy_local(self, info: ObjectInfo, target: int) -> bool:
         """Let the kernel copy, where the object is a file of this machine."""

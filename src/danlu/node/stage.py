@@ -16,6 +16,7 @@ from danlu.model.resources import size
 from danlu.model.script import Layout, World, world
 from danlu.model.url import LocalUrl, ObjectUrl
 from danlu.node import environment, full, given, places, requirements
+from danlu.node.datasets import LEAST_BYTES, LEAST_FILES, DataSets
 from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
 from danlu.node.store import open_store
@@ -46,7 +47,8 @@ class StageFailed(Exception):
 class Stage:
     """Prepares one task. `check` is called often and raises when the task is to be stopped. With
     `mounts` inputs of this machine will be mounted at their places, which are made for it. `own`
-    gives what was put somewhere to the user of the program; `install` installs requirements.
+    gives what was put somewhere to the user of the program; `install` installs requirements. With
+    `shares` the program sees at a place what it is told to: data sets need not be copied there.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Stage:
         check: Check,
         *,
         mounts: bool = False,
+        shares: bool = False,
         own: Callable[[Path], None] = _ours,
         install: Install = requirements.install,
     ) -> None:
@@ -63,9 +66,12 @@ class Stage:
         self._plan = plan
         self._check = check
         self._mounts = mounts
+        self._shares = shares
         self._own = own
         self._install = install
         self._store: ObjectStore | None = None
+        self.kept: dict[int, Path] = {}
+        """The inputs, by number, that are to be seen where they are kept for several tasks."""
 
     def run(self) -> World:
         """Prepare everything; the program's arguments, variables and directories.
@@ -78,9 +84,9 @@ class Stage:
             places.make(layout, self._directory.path)
             if plan.code is not None:
                 self._code(plan.code, self._place(found.code_dir))
-        for channel, place in zip(plan.inputs, found.inputs, strict=True):
+        for index, (channel, place) in enumerate(zip(plan.inputs, found.inputs, strict=True)):
             with self._failing(ReasonCode.INPUT_FAILED, name=channel.name):
-                self._input(channel, self._place(place))
+                self._input(index, channel, self._place(place))
         stored = Stored(self._directory)
         for index, (output, place) in enumerate(zip(plan.outputs, found.outputs, strict=True)):
             with self._failing(ReasonCode.OUTPUT_FAILED, path=place):
@@ -132,12 +138,14 @@ class Stage:
             "code-staged", files=tally.files, size=size(tally.size), dir=str(place)
         )
 
-    def _input(self, channel: Input, place: Path) -> None:
+    def _input(self, index: int, channel: Input, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(channel.url, LocalUrl):
             self._link(channel, channel.url, place)
             return
         began = time.monotonic()
+        if self._kept(index, channel, channel.url, place):
+            return
         tally = self._bring("input-staging", channel, channel.url, place)
         if tally is None:
             raise Missing("object-missing", field=channel.name, value=channel.url)
@@ -149,6 +157,49 @@ class Stage:
             url=str(channel.url),
             took_s=f"{time.monotonic() - began:.1f}",
         )
+
+    def _kept(self, index: int, channel: Input, url: ObjectUrl, place: Path) -> bool:
+        """Use a data set that stays on this machine, and bring it if it is not there; False where
+        it is too small for that, too large, or a single object.
+        """
+        datasets = self._plan.storing.datasets
+        if not datasets.limit_bytes or not self._shares or (url.key and not url.key.endswith("/")):
+            return False
+        store, _ = self._fetcher()
+        source = survey(store, url.bucket, url.directory, self._check)
+        if source.size < LEAST_BYTES and source.files < LEAST_FILES:
+            return False
+        began = time.monotonic()
+        tally = Tally()
+
+        def fill(tree: Path) -> None:
+            nonlocal tally
+            told = {"name": channel.name, "url": str(url)}
+            self._directory.note("input-staging", **told, size=size(source.size))
+            progress = _Progress(source.size, lambda text: self._progress(channel.name, text))
+            fetcher = Fetcher(store, self._check, link=True)
+            tally = fetcher.directory(source, url.directory, tree, progress.add)
+            about["skipped"] = tally.skipped_count
+            about["files"] = tally.files
+
+        about: dict[str, str | int] = {"files": source.files, "size": source.size, "url": str(url)}
+        keeper = DataSets(Path(datasets.root), datasets.limit_bytes)
+        used = keeper.use(source.digest, self._directory.path, about, fill, self._check)
+        if used is None:
+            return False
+        tree, there = used
+        place.mkdir()
+        self.kept[index] = tree
+        self._warn_of_skipped(channel.name, tally)
+        self._directory.note(
+            "input-kept" if there else "input-staged",
+            name=channel.name,
+            files=about["files"],
+            size=size(source.size),
+            url=str(url),
+            took_s=f"{time.monotonic() - began:.1f}",
+        )
+        return True
 
     def _link(self, channel: Input, url: LocalUrl, place: Path) -> None:
         """Use what lies on this machine where it lies."""

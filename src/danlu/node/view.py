@@ -32,8 +32,9 @@ OURS = ("cache", "dev", "home", "proc", "root", "run", "sys", "tmp")
 class View:
     """`root` is an empty directory to build on; `home`, `cache` and `temp` are what the task finds
     at its places, and so are the pairs of `places`, what and where; no link may stand on the way to
-    what these show. `shm_bytes` is the most that
-    its /dev/shm holds (0 = half of the memory).
+    what these show. `kept` are trees that several tasks see: which one, where, and the directory
+    for this task's changes. `shm_bytes` is the most that its /dev/shm holds (0 = half of the
+    memory).
     """
 
     root: str
@@ -42,6 +43,7 @@ class View:
     temp: str
     places: tuple[tuple[str, str], ...] = ()
     shm_bytes: int = 0
+    kept: tuple[tuple[str, str, str], ...] = ()
 
 
 def possible(needed: Iterable[str]) -> bool:
@@ -103,6 +105,8 @@ class _Builder:
             self._put(source, place, _mode(source))
         for source, place in self._view.places:
             self._put_plain(source, place)
+        for tree, place, changes in self._view.kept:
+            self._lay_over(tree, place, changes)
         if self._own and covers_any(self._masked, self._own):
             self._needed_at(self._own, writable=False)
         for path in outermost(hidden_paths(self._reach.hidden, self._own)):
@@ -172,6 +176,21 @@ class _Builder:
             self._put(f"/proc/self/fd/{descriptor}", place, kind)
         finally:
             os.close(descriptor)
+
+    def _lay_over(self, tree: str, place: str, changes: str) -> None:
+        """Show a tree that several tasks see, with what this one changes laid over it. Where that
+        cannot be, nothing can be changed.
+        """
+        target = self._root + place
+        Path(target).mkdir(parents=True, exist_ok=True)
+        told = f"lowerdir={tree},upperdir={changes}/upper,workdir={changes}/work"
+        if not any(odd in f"{tree}{changes}" for odd in ":,\\"):
+            for more in ("", ",userxattr"):  # the second is for user namespaces
+                with suppress(OSError):
+                    linux.mount("dataset", target, "overlay", CLOSED, told + more)
+                    return
+        linux.mount(tree, target, None, BIND)
+        linux.make_read_only(target)
 
     def _hide(self, path: str) -> None:
         target = self._root + path

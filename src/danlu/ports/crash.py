@@ -62,6 +62,8 @@ POINTS: Mapping[str, str] = {
     # the node agent
     "agent.locked": "the locks are taken, nobody has been told who holds them",
     "agent.announced": "the agent is on record, nothing is staged",
+    "dataset.reserved": "there is room for a data set, nothing of it is there",
+    "dataset.filled": "a data set is there, nothing says that it is complete",
     "agent.staged": "everything is staged, the shim has no order",
     "agent.ordered": "the shim has its order",
     "agent.noticed": "the program is to be stopped and can know why, SIGTERM is not sent",

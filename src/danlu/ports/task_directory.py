@@ -93,13 +93,25 @@ class Isolation:
 
 
 @dataclass(frozen=True, slots=True)
+class Datasets:
+    """Where data sets stay on the machine for the next task, and how many bytes of them (0 = none
+    do).
+    """
+
+    root: str = ""
+    limit_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Storing:
-    """How outputs are stored: every `interval_s` during the run; and how long a store that does not
-    answer is waited for at the end, beyond the first tries.
+    """How data comes and goes. Outputs are stored every `interval_s` during the run; a store that
+    does not answer at the end is waited for for `patience_s` beyond the first tries. `datasets` are
+    inputs that stay.
     """
 
     interval_s: float = 5.0
     patience_s: float = 0.0
+    datasets: Datasets = Datasets()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from danlu.settings import Settings, check_environment
 from danlu.wiring import environments, images
 from danlu.wiring import objects as storing
 from danlu.wiring.admin import first_admin
-from danlu.wiring.host import against_torch
+from danlu.wiring.host import DATASETS, against_torch
 from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
 
 if TYPE_CHECKING:
@@ -191,9 +191,10 @@ def process_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa:
 
 
 def _storing(settings: Settings) -> Storing:
-    from danlu.ports.task_directory import Storing
+    from danlu.ports.task_directory import Datasets, Storing
 
-    return Storing(patience_s=settings.store_patience_s)
+    datasets = Datasets(str(settings.data / DATASETS), settings.dataset_cache_gib << 30)
+    return Storing(patience_s=settings.store_patience_s, datasets=datasets)
 
 
 def _isolation(settings: Settings) -> Isolation:

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from danlu.images.matrix import Matrix
     from danlu.images.refresh import Refreshed
     from danlu.model.image import Answer, Ask, Rejection
+    from danlu.node.datasets import DataSet, DataSets
     from danlu.node.gpu import Inventory
+
+
+DATASETS = "datasets"
+"""Where data sets stay, in the data directory."""
+
+
+def datasets(data: str) -> DataSets:
+    """The data sets that stay on this machine, for looking at and removing."""
+    from danlu.node.datasets import DataSets
+
+    return DataSets(Path(data, DATASETS), 0)
+
+
+def kept(data: str) -> list[DataSet]:
+    """Those data sets, the one that was used last first."""
+    return datasets(data).all()
 
 
 def gpu_inventory() -> Inventory:

@@ -106,6 +106,8 @@ class Examined(NamedTuple):
     isolation: Isolation = Isolation()
     unfit: Unfit | None = None
     objects: Objects = Objects()
+    datasets: tuple[int, int, int] = (0, 0, 0)
+    """How many data sets stay on this machine, their size, and the most there may be, in bytes."""
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -293,6 +295,13 @@ def disk(examined: Examined) -> Check:
     return Check("disk", WARN if low else OK, "disk.low" if low else "disk.found", params)
 
 
+def datasets(examined: Examined) -> Check:
+    """What stays for the next job that reads it."""
+    count, size, limit = examined.datasets
+    params = {"count": count, "size": view.size(size), "limit": view.size(limit)}
+    return Check("datasets", OK, "datasets.kept" if limit else "datasets.off", params)
+
+
 def _existing(path: Path) -> Path:
     while not path.exists():
         path = path.parent
@@ -395,5 +404,5 @@ def port(examined: Examined) -> Check:
 
 CHECKS: tuple[Callable[[Examined], Check], ...] = (
     system, python, environment, torch, driver, cuda, gpus, cpus, memory, limits, shm, data,
-    objects, disk, clock, cgroup, namespaces, landlock, locale, server, port,
+    objects, disk, datasets, clock, cgroup, namespaces, landlock, locale, server, port,
 )  # fmt: skip

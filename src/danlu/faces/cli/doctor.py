@@ -44,6 +44,7 @@ def doctor(session: Session) -> int:
             loaded.s3_endpoint if loaded.objects == "s3" else "",
             storing.trouble(loaded, "zh" if session.language == "zh" else "en"),
         ),
+        kept(session.data, loaded.dataset_cache_gib << 30),
     )
     found = list(checks.every(examined))
     rows = [
@@ -64,6 +65,12 @@ def doctor(session: Session) -> int:
     else:
         session.terminal.table(session.text("columns.doctor").split("|"), rows, COLORS)
     return FAILED if failed else 0
+
+
+def kept(data: str, limit: int) -> tuple[int, int, int]:
+    """How many data sets stay on this machine, their size, and the most there may be."""
+    found = host.kept(data)
+    return len(found), sum(one.size for one in found), limit
 
 
 def unfit(torch: probe.Torch, models: tuple[str, ...], language: str) -> checks.Unfit | None:

@@ -296,6 +296,15 @@ COMMANDS: tuple[Command, ...] = (
         ),
         (_PLACE,),
     ),
+    Command("data", "cache ls", f"{_HOME}.cache:ls"),
+    Command(
+        "data",
+        "cache rm",
+        f"{_HOME}.cache:rm",
+        (),
+        (Argument("digests", "DIGEST...", most=None),),
+    ),
+    Command("data", "cache gc", f"{_HOME}.cache:gc", (Option("to", "--to", metavar="SIZE"),)),
     Command(
         "server",
         "up",

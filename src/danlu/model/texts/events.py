@@ -55,6 +55,10 @@ EVENTS: dict[str, tuple[str, str]] = {
         "input '{name}': {files} file(s), {size} from {url} in {took_s} s",
         "输入“{name}”：从 {url} 获取 {files} 个文件，{size}，用时 {took_s} 秒",
     ),
+    "input-kept": (
+        "input '{name}': {files} file(s), {size} of {url} were on this machine already",
+        "输入“{name}”：{url} 的 {files} 个文件（{size}）已在本机",
+    ),
     "input-linked": ("input '{name}': {url} is used in place", "输入“{name}”：直接使用 {url}"),
     "staging-progress": (
         "'{name}': {done} copied so far",

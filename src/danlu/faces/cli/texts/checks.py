@@ -18,6 +18,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "name.data": ("data directory", "数据目录"),
     "name.objects": ("objects", "对象存储"),
     "name.disk": ("disk", "磁盘"),
+    "name.datasets": ("data sets", "数据集缓存"),
     "name.clock": ("clock", "时钟"),
     "name.cgroup": ("cgroup", "cgroup"),
     "name.namespaces": ("namespaces", "命名空间"),
@@ -155,6 +156,14 @@ CHECKS: dict[str, tuple[str, str]] = {
     "disk.low": (
         "{free} free of {total}, {inodes} free inodes; free some space, or choose another --data",
         "共 {total}，空闲 {free}，空闲 inode {inodes}；请释放空间或更换 --data",
+    ),
+    "datasets.kept": (
+        "{count} kept, {size} of at most {limit}",
+        "已保留 {count} 个，{size}，上限 {limit}",
+    ),
+    "datasets.off": (
+        "none are kept (dataset_cache_gib is 0)",
+        "不保留（dataset_cache_gib 为 0）",
     ),
     "clock.behind": (
         "{now} is before {newest}, when {file} was written; set the clock",

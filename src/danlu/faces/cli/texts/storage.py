@@ -34,8 +34,8 @@ STORAGE: dict[str, tuple[str, str]] = {
         "{place} 处没有内容；可用 danlu obs ls 查看已有内容",
     ),
     "obs-rate": (
-        "--limit-rate {value} is not a size; write 500K, 10M or 1.5G",
-        "--limit-rate 的值 {value} 不是大小；请写成 500K、10M 或 1.5G",
+        "'{value}' is not a size; write 500K, 10M or 1.5G",
+        "“{value}”不是大小；请写成 500K、10M 或 1.5G",
     ),
     "obs-expires": (
         "--expires {value} is longer than {days} days, the most that a signed URL is good for",
@@ -44,6 +44,24 @@ STORAGE: dict[str, tuple[str, str]] = {
     "obs-whole-bucket": (
         "this would empty the whole bucket {bucket}; add --yes if that is meant",
         "这会清空整个桶 {bucket}；确认如此请加 --yes",
+    ),
+    # data sets on this machine
+    "cache-missing": (
+        "no data set here begins with '{digest}'; danlu cache ls lists them",
+        "本机没有摘要以“{digest}”开头的数据集；可用 danlu cache ls 查看",
+    ),
+    "cache-several": (
+        "{count} data sets begin with '{digest}'; give more digits",
+        "有 {count} 个数据集的摘要以“{digest}”开头；请多给几位",
+    ),
+    "cache-used": (
+        "data set {digest} is in use by {tasks}; wait for these tasks or stop them",
+        "数据集 {digest} 正被 {tasks} 使用；请等待或停止这些任务",
+    ),
+    "cache-removed": ("removed {count} data sets, {size}", "已删除 {count} 个数据集，{size}"),
+    "columns.cache": (
+        "DIGEST|FILES|SIZE|LAST USE|TASKS|FROM",
+        "摘要|文件数|大小|上次使用|任务数|来源",
     ),
     # the store
     "obs-keys": (

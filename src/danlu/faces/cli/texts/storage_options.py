@@ -106,5 +106,25 @@ STORAGE_OPTIONS: dict[str, tuple[str, str]] = {
         "For how long: 90s, 30m, 12h, 7d (default 1h).",
         "有效期：90s、30m、12h、7d（默认 1h）。",
     ),
+    "cache": (
+        "Data sets that stay on this machine for the next job that reads them.",
+        "为后续作业保留在本机的数据集。",
+    ),
+    "cache ls": (
+        "List them: size, last use, and how many tasks use them now.",
+        "列出数据集：大小、最近使用时间、当前使用的任务数。",
+    ),
+    "cache rm": (
+        "Remove data sets that no task uses (the first digits of a digest are enough).",
+        "删除没有任务使用的数据集（摘要的前几位即可）。",
+    ),
+    "cache gc": (
+        "Remove what was used longest ago and is not in use.",
+        "清除最久未用且当前未被使用的数据集。",
+    ),
+    "cache gc.to": (
+        "Until no more than that is left: 500M, 20G (default: remove all that is unused).",
+        "清除到不超过此大小：500M、20G（默认清除全部未用的）。",
+    ),
     "obs presign.put": ("For writing the object, not reading it.", "用于写入对象而不是读取。"),
 }
