@@ -26,6 +26,8 @@ from danlu.stores.s3.signing import EMPTY, Keys, path_of, query_of, signed
 
 AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 """Answers after which the same request may be carried out."""
+BROKEN = frozenset({"BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody", "RequestTimeout"})
+"""Codes that say that a body did not arrive as it was sent."""
 MOST_IDLE = 16
 TRIES = 6
 TIMEOUT_S = 60.0
@@ -87,6 +89,10 @@ class Client:
         while self._idle:
             self._idle.pop().close()
 
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # where __init__ has failed
+            self.close()
+
     def call(self, request: Request) -> tuple[Answer, bool]:
         """The whole answer, and whether an earlier try of it may have been carried out.
 
@@ -102,7 +108,7 @@ class Client:
                 doubtful = True
                 self._wait(tried, problem, _words(problem))
                 continue
-            if answer.status in AGAIN or _failed_late(answer):
+            if answer.status in AGAIN or answer.code in BROKEN or _failed_late(answer):
                 doubtful = True
                 self._wait(tried, None, answer.said)
                 continue
