@@ -234,7 +234,7 @@ def test_memory_for_signatures_is_bounded_and_nothing_is_forgotten(store: Store)
         assert len(small._expires) <= 50
     records.submit(submission()).result(WAIT)  # all before it is on disk
 
-    assert not any(small.first_use(f"s{number}", now, now + 5000) for number in range(500))
+    assert not any(small.first_use(f"s{number}", now, now + 1000 + number) for number in range(500))
     later = now + 10_000
     assert all(small.first_use(f"s{number}", later, later + 10) for number in range(100))
 

@@ -221,7 +221,8 @@ class Records(Protocol):
         """Store the digest of a token."""
 
     def first_use(self, signature: str, now: int, expires_at: int) -> bool:
-        """True the first time a signature's digest is seen. Remembered over restarts.
+        """True the first time a signature's digest is seen. Remembered over restarts. `expires_at`
+        follows from what was signed, so it is the same whenever the signature comes.
 
         The row is queued ahead of any later write, so what a replay would repeat is never on
         disk without it.

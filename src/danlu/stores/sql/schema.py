@@ -36,7 +36,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from danlu.model.attempt import FINAL, LIVE, State
 from danlu.model.job import Intent
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision of `stores/migrations`, the first one first."""
 
 metadata = MetaData(
@@ -151,6 +151,7 @@ attempts = Table(
 )
 Index(
     "attempts_live",
+    attempts.c.created_at,
     attempts.c.job_id,
     sqlite_where=fragment(IS_LIVE),
     postgresql_where=fragment(IS_LIVE),
@@ -227,8 +228,9 @@ tokens = Table(
 signatures = Table(
     "signatures",
     metadata,
+    # By time first: digests are random, and each would be written into a page of its own.
+    Column("expires_at", BigInteger, primary_key=True, autoincrement=False),
     Column("digest", LargeBinary, primary_key=True),
-    Column("expires_at", BigInteger, nullable=False, index=True),
     sqlite_with_rowid=False,
 )
 

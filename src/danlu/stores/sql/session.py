@@ -17,9 +17,6 @@ Result = TypeVar("Result")
 IF_NEW = " ON CONFLICT DO NOTHING"
 _WHOLE_TASK = ", ".join(f"{name} = excluded.{name}" for name in NEW_TASK[3:])
 
-LATER_EXPIRY = """ ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at
-WHERE excluded.expires_at > signatures.expires_at"""
-
 INSERTS: dict[Table, tuple[Sequence[str], str]] = {
     schema.jobs: (NEW_JOB, ""),
     schema.specs: (("sequence", "spec"), ""),
@@ -33,10 +30,6 @@ INSERTS: dict[Table, tuple[Sequence[str], str]] = {
         ("key", "value"),
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     ),
-    schema.signatures: (
-        ("digest", "expires_at"),
-        LATER_EXPIRY,
-    ),
     **{
         table: (tuple(table.c.keys()), IF_NEW)
         for table in (
@@ -44,6 +37,7 @@ INSERTS: dict[Table, tuple[Sequence[str], str]] = {
             schema.users,
             schema.access_keys,
             schema.tokens,
+            schema.signatures,
         )
     },
 }

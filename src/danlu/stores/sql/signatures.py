@@ -28,8 +28,8 @@ _UNEXPIRED = (
     .limit(bindparam("most"))
 )
 _SEEN = select(schema.signatures.c.expires_at).where(
+    schema.signatures.c.expires_at == bindparam("expires"),
     schema.signatures.c.digest == bindparam("seen"),
-    schema.signatures.c.expires_at > bindparam("now"),
 )
 
 
@@ -47,21 +47,25 @@ class Signatures:
         """Digests that expire up to here may be missing from memory."""
 
     def first_use(self, signature: str, now: int, expires_at: int) -> bool:
-        """True once for each signature until it expires."""
+        """True once for each signature until it expires, which is at the same instant whenever it
+        comes: that follows from the date that was signed.
+        """
         digest = hashlib.sha256(signature.encode(errors="surrogatepass")).digest()[:DIGEST_BYTES]
         with self._lock:
-            if self._expires.get(digest, 0) > now or self._is_stored(digest, now):
+            if self._expires.get(digest, 0) > now or self._is_stored(digest, now, expires_at):
                 return False
             if len(self._expires) >= self._most:
                 self._make_room(now)
             # Queued before it is believed: if the queue is full, nothing was used.
-            self._writer.owe(remember, (digest, expires_at))
+            self._writer.owe(remember, (expires_at, digest))
             self._expires.pop(digest, None)
             self._expires[digest] = expires_at
         return True
 
-    def _is_stored(self, digest: bytes, now: int) -> bool:
-        return self._dropped_until > now and bool(self._reads.rows(_SEEN, seen=digest, now=now))
+    def _is_stored(self, digest: bytes, now: int, expires_at: int) -> bool:
+        if not now < expires_at <= self._dropped_until:
+            return False
+        return bool(self._reads.rows(_SEEN, seen=digest, expires=expires_at))
 
     def _make_room(self, now: int) -> None:
         """Drop what has expired; if that is too little, the half that was seen first."""
@@ -73,7 +77,7 @@ class Signatures:
         self._expires = kept
 
 
-def remember(session: Session, items: Sequence[tuple[bytes, int]]) -> list[None]:
-    """Store digests; one that is stored already, expired, takes the later date."""
-    session.insert(schema.signatures, list(dict(items).items()))
+def remember(session: Session, items: Sequence[tuple[int, bytes]]) -> list[None]:
+    """Store digests with the instant at which each expires."""
+    session.insert(schema.signatures, items)
     return [None] * len(items)
