@@ -12,6 +12,7 @@ from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.checks import CHECKS
 from danlu.model.image import Rule
+from danlu.model.texts import Language
 from danlu.wiring import environments, host
 from danlu.wiring import objects as storing
 
@@ -35,14 +36,14 @@ def doctor(session: Session) -> int:
         checks.Gpus(
             models,
             len(inventory.unreachable),
-            inventory.reason("zh" if session.language == "zh" else "en"),
+            inventory.reason(session.language),
         ),
         checks.Groups(*host.control_groups()),
         checks.Isolation(*host.isolation()),
         unfit(torch, models, session.language),
         checks.Objects(
             loaded.s3_endpoint if loaded.objects == "s3" else "",
-            storing.trouble(loaded, "zh" if session.language == "zh" else "en"),
+            storing.trouble(loaded, session.language),
         ),
         kept(session.data, loaded.dataset_cache_gib << 30),
     )
@@ -73,12 +74,12 @@ def kept(data: str, limit: int) -> tuple[int, int, int]:
     return len(found), sum(one.size for one in found), limit
 
 
-def unfit(torch: probe.Torch, models: tuple[str, ...], language: str) -> checks.Unfit | None:
+def unfit(torch: probe.Torch, models: tuple[str, ...], language: Language) -> checks.Unfit | None:
     """What the matrix has against these GPUs with that torch; the driver has a check of its own."""
     if not torch.cuda:
         return None
     found = host.against_torch(torch.version, models)
     if found is None or found.rule is Rule.DRIVER:
         return None
-    fix = found.fix_text("zh" if language == "zh" else "en")
+    fix = found.fix_text(language)
     return checks.Unfit(found.found, found.needs, fix)

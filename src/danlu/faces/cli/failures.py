@@ -27,7 +27,7 @@ def explain(session: Session, error: Exception) -> int:
     if isinstance(error, Failure):
         record, status, message = error.record(language), error.exit_status, error.message(language)
     elif isinstance(error, PlatformError):
-        status, message = error.exit, error.message("zh" if language == "zh" else "en")
+        status, message = error.exit, error.message(language)
         record = {
             "error_code": error.code, "error_msg": message, "key": error.key, "exit": status
         }  # fmt: skip

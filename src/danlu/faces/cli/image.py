@@ -52,7 +52,7 @@ def explain(
     )
     answer = host.image_for(wanted)
     if session.json:
-        session.put_json(record(answer, _language(session)))
+        session.put_json(record(answer, session.language))
     elif session.quiet:
         if answer.choice is not None:
             session.put(f"{answer.choice.torch} {answer.choice.cuda} {answer.choice.channel}")
@@ -93,12 +93,8 @@ def record(answer: Answer, language: Language) -> dict[str, object]:
     }
 
 
-def _language(session: Session) -> Language:
-    return "zh" if session.language == "zh" else "en"
-
-
 def _gpus(
-    machine: Machine, given: tuple[str, ...], language: str
+    machine: Machine, given: tuple[str, ...], language: Language
 ) -> tuple[tuple[str, ...], str, str]:
     """The GPUs that are meant, the driver of this machine, and why there are none on it."""
     if given:
@@ -108,7 +104,7 @@ def _gpus(
 
     found = host.gpu_inventory()
     models = tuple(dict.fromkeys(gpu.model for gpu in found.gpus))
-    remark = found.reason("zh" if language == "zh" else "en")
+    remark = found.reason(language)
     return models, found.driver or machine.driver() or "", remark
 
 
@@ -119,7 +115,7 @@ def _driver(given: str | None, own: str) -> str:
 
 
 def _show(session: Session, wanted: Ask, answer: Answer, remark: str) -> None:
-    language = _language(session)
+    language = session.language
     session.put(session.text("image-for", asked=_asked(session, wanted)))
     choice = answer.choice
     if choice is None:
@@ -144,7 +140,7 @@ def _show_rejected(session: Session, answer: Answer) -> None:
         shown = () if answer.choice is not None else rejected[:MOST_ROWS]
     if shown and answer.choice is not None:
         session.put(session.text("image-others"))
-    rows = [_row(one, _language(session)) for one in shown]
+    rows = [_row(one, session.language) for one in shown]
     session.terminal.table(session.text("columns.image").split("|"), rows)
     if len(rejected) > len(shown):
         session.put(session.text("image-more", count=len(rejected) - len(shown)))

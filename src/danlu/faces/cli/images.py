@@ -206,12 +206,11 @@ def _show(session: Session, data: dict[str, Any]) -> None:
 
 
 def _saying(session: Session) -> Any:
-    from danlu.model.texts import Language, text
+    from danlu.model.texts import text
 
     def say(key: str, **params: str) -> None:
         if not session.quiet:
-            language: Language = "zh" if session.language == "zh" else "en"
-            session.terminal.say(f"danlu: {text(key, language, **params)}")
+            session.terminal.say(f"danlu: {text(key, session.language, **params)}")
 
     return say
 

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
     from typing import Any
 
+    from danlu.model.texts import Language
+
 
 class Session:
     """One run of one command."""
@@ -22,7 +24,7 @@ class Session:
     def __init__(
         self,
         terminal: Terminal,
-        language: str,
+        language: Language,
         *,
         data: str,
         data_source: str = "flag",
