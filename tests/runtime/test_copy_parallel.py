@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import moxing as mox
 from moxing.framework.file import _progress, _transfer, _upload
 from tests.faces.cli.house import until
 from tests.runtime.storage import Handler, Storage, status
+from tests.runtime.test_imports import RUNTIME
 
 
 def tree(root: Path) -> dict[str, bytes | None]:
@@ -265,3 +268,74 @@ def test_a_large_file_on_its_way_is_given_up(
     assert len(storage.requests("PUT")) < 900
     assert storage.uploads == {}
     assert storage.demo == {}
+
+
+def test_a_process_that_is_killed_leaves_nothing_half_written(
+    storage: Storage, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    (here / "sub").mkdir(parents=True)
+    if _transfer._nameless(str(here)) is None:
+        pytest.skip("no files without names on this file system")
+    for number in range(4):
+        storage.put(f"d/{number}", b"x" * 500_000)
+    halfway = threading.Semaphore(0)
+
+    def stalls(handler: Handler) -> bool:
+        handler.send_response(206)
+        handler.send_header("Content-Length", "500000")
+        handler.end_headers()
+        handler.wfile.write(b"x" * 300_000)
+        handler.wfile.flush()
+        halfway.release()
+        # Until the other side is gone.
+        handler.rfile.read(1)
+        handler.close_connection = True
+        return True
+
+    storage.faults = [_passes, _passes, *[stalls] * 4]
+    env = {name: value for name, value in os.environ.items() if name.startswith("DANLU_OBS")}
+    script = f"import moxing as mox; mox.file.copy_parallel('obs://demo/d', {str(here)!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env={**env, "PYTHONPATH": str(RUNTIME)}
+    )
+    for _ in range(4):
+        assert halfway.acquire(timeout=30)
+    process.kill()
+    process.wait()
+
+    assert tree(here) == {"sub": None}
+    mox.file.copy_parallel("obs://demo/d", here)
+    assert sorted(tree(here)) == ["0", "1", "2", "3", "sub"]
+
+
+def _passes(handler: Handler) -> bool:
+    return False
+
+
+def test_where_files_need_names_they_have_one_that_says_so(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_transfer, "_nameless", lambda _: None)
+    storage.put("d/x", b"x")
+    with _transfer.appearing(str(tmp_path / "y")) as file:
+        file.write(b"half")
+        [draft] = os.listdir(tmp_path)
+        assert draft.startswith(".y.")
+        assert draft.endswith(".moxing")
+    mox.file.copy_parallel("obs://demo/d", tmp_path)
+
+    assert tree(tmp_path) == {"x": b"x", "y": b"half"}
+
+
+def test_where_a_name_cannot_be_given_the_content_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refused)
+    with _transfer.appearing(str(tmp_path / "y")) as file:
+        file.write(b"y" * 1_000_000)
+
+    assert tree(tmp_path) == {"y": b"y" * 1_000_000}

@@ -76,8 +76,10 @@ def make_directory(target: Where) -> None:
 
 
 @contextlib.contextmanager
-def _appearing(path: str) -> Iterator[IO[bytes]]:
-    """A file to write, which takes the place of `path` at the end, if that comes."""
+def appearing(path: str) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the place of `path` at the end, if that comes. Until then it has
+    no name where the file system allows that: a process that is killed leaves nothing.
+    """
     path = os.path.realpath(path)
     directory, name = os.path.split(path)
     os.makedirs(directory, exist_ok=True)
@@ -85,9 +87,13 @@ def _appearing(path: str) -> Iterator[IO[bytes]]:
         raise IsADirectoryError(say("open-directory", url=path))
     short = name.encode("utf-8", "surrogateescape")[:200].decode("utf-8", "ignore")
     draft = os.path.join(directory, f".{short}.{secrets.token_hex(6)}.moxing")
+    nameless = _nameless(directory)
     try:
-        with open(draft, "xb") as file:
+        with open(draft, "xb") if nameless is None else open(nameless, "r+b") as file:
             yield file
+            file.flush()
+            if nameless is not None:
+                _give_name(nameless, draft)
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -95,8 +101,33 @@ def _appearing(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
+def _nameless(directory: str) -> int | None:
+    """A new file without a name; None where the system or the file system has none."""
+    flag = getattr(os, "O_TMPFILE", 0)
+    if flag:
+        with contextlib.suppress(OSError):
+            return os.open(directory, flag | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    return None
+
+
+def _give_name(descriptor: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        # A directory's descriptor makes os.link follow the link that /proc has for the file.
+        here = os.open("/proc/self/fd", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.link(str(descriptor), name, src_dir_fd=here, follow_symlinks=True)
+        finally:
+            os.close(here)
+        return
+    with open(name, "xb") as file:
+        at = 0
+        while data := os.pread(descriptor, CHUNK, at):
+            file.write(data)
+            at += len(data)
+
+
 def _download(info: _objects.Info, path: str, executor: Executor | None, add: Add) -> None:
-    with _appearing(path) as file:
+    with appearing(path) as file:
         if info.size < LARGE:
             for data in _objects.checked(info, _objects.Reading(info).chunks()):
                 file.write(data)
@@ -134,7 +165,7 @@ def _duplicate(source: str, target: str, add: Add) -> None:
     with open(source, "rb") as read:
         if os.path.exists(target) and os.path.samefile(source, target):
             return
-        with _appearing(target) as file:
+        with appearing(target) as file:
             while data := read.read(CHUNK):
                 file.write(data)
                 add(len(data))
