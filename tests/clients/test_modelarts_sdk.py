@@ -113,3 +113,14 @@ def test_a_token_from_the_iam_sdk_lets_a_plain_client_in(server: Served, version
         assert "items" in json.loads(connection.getresponse().read())
     finally:
         connection.close()
+
+
+def test_the_built_in_images_are_listed_and_shown(driven: Any) -> None:
+    listed = driven["images"]["data"]
+    assert driven["images"]["total"] == len(listed)
+    assert {one["name"] for one in listed} >= {"pytorch-2.13-cpu", "pytorch-cuda-2.8"}
+    assert {one["type"] for one in listed} == {"BUILD_IN"}
+    assert driven["image"]["id"] == listed[0]["id"]
+    status, message = driven["built in"]
+    assert status == 409
+    assert listed[0]["name"] in message

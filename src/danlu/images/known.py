@@ -113,10 +113,15 @@ def register(store: ImageStore, name: str, locked: Lock, description: str = "") 
     return Image(image_id, name, locked, created_at=kept.created_at, description=description)
 
 
-def unregister(store: ImageStore, image: Image) -> None:
-    """Give a name up. Refused for a built-in image; the environment is removed by itself."""
+def refuse_built_in(image: Image) -> None:
+    """Refused for an image that the package carries."""
     if image.built_in:
         raise Refused("image-built-in", image=image.name)
+
+
+def unregister(store: ImageStore, image: Image) -> None:
+    """Give a name up. Refused for a built-in image; the environment is removed by itself."""
+    refuse_built_in(image)
     (store.part("names") / f"{image.name}.json").unlink(missing_ok=True)
 
 
@@ -130,6 +135,7 @@ def view(store: ImageStore, one: Image) -> ImageView:
         torch=one.torch,
         python=made.python if made else one.lock.python,
         packages=len(one.lock.wheels),
+        arch=one.lock.arch,
         built_in=one.built_in,
         created_at=one.created_at,
         description=one.description,

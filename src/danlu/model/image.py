@@ -208,6 +208,7 @@ class ImageView:
     torch: str
     python: str
     packages: int
+    arch: str = "x86_64"
     built_in: bool = False
     created_at: int = 0
     description: str = ""

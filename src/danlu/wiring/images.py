@@ -80,6 +80,29 @@ def realise(settings: Settings, word: str, say: Say) -> ImageView:
     return find(settings, image.id)
 
 
+def register(settings: Settings, name: str, text: str, description: str) -> ImageView:
+    """Keep a lock under a name."""
+    from danlu.images import known, lock
+
+    images = store(settings)
+    made = known.register(images, name, lock.parse(text), description)
+    return known.view(images, made)
+
+
+def delete(settings: Settings, word: str) -> ImageView:
+    """Give up a registered image: its name and its environment, the latter first. What it was."""
+    from danlu.images import known
+
+    images = store(settings)
+    image = known.find(images, word)
+    shown = known.view(images, image)
+    known.refuse_built_in(image)
+    if shown.realised is not None:
+        images.remove(image.id)
+    known.unregister(images, image)
+    return shown
+
+
 def remove(settings: Settings, image_id: str) -> int:
     """Remove an image's environment; how large it was."""
     return store(settings).remove(image_id)

@@ -103,6 +103,14 @@ try:
 except ClientRequestException as error:
     found["deleted"] = [error.status_code, error.error_code, error.error_msg, error.request_id]
 
+images = sdk.list_image(ListImageRequest(type="BUILD_IN", limit=50))
+found["images"] = plain(images)
+found["image"] = plain(sdk.show_image(ShowImageRequest(id=images.data[0].id)))
+try:
+    sdk.delete_image(DeleteImageRequest(id=images.data[0].id))
+except ClientRequestException as error:
+    found["built in"] = [error.status_code, error.error_msg]
+
 os.environ["HUAWEICLOUD_SDK_SK"] = "wrong"
 try:
     sdk = client()

@@ -18,6 +18,7 @@ from danlu.faces.http import (
     danlu_outputs,
     danlu_server,
     iam,
+    image,
     job,
     job_log,
 )
@@ -35,6 +36,7 @@ FACES = (
     danlu_outputs,
     job_log,
     catalog,
+    image,
     iam,
     danlu_server,
     danlu_code,

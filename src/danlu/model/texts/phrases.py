@@ -99,6 +99,14 @@ PHRASES: dict[str, str] = {
         "该服务器的作业在容器中运行；请用 engine.image_url 指定镜像"
     ),
     "a package such as einops>=0.8": "einops>=0.8 这样的软件包",
+    "jobs name the image by it": "作业用它指定镜像",
+    "danlu image lock makes one": "可用 danlu image lock 生成",
+    "say name and lock": "请给出 name 和 lock",
+    "register a lock (danlu.lock); jobs name images of registries": (
+        "请注册锁文件（danlu.lock）；容器仓库的镜像由作业直接指定"
+    ),
+    "images are seen by everybody here": "此处的镜像对所有人可见",
+    "use description": "请使用 description",
     "name one package": "只写一个软件包",
     "name one of {}": "请给出 {} 之一",
     "a name of letters, digits, '.', '_' and '-', at most 64 of them": (
