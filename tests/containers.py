@@ -24,7 +24,7 @@ from tests.services import offered, require
 
 PROGRAMS = ("podman", "runc", "debootstrap", "iptables")
 HOW = "containers: apt-get install podman runc debootstrap iptables netavark"
-PACKAGES = "python3-minimal,libpython3-stdlib"
+PACKAGES = "python3-minimal,libpython3-stdlib,python3-venv"
 SUITE = "bookworm"
 LEFT_OUT = (
     "usr/share/doc",

@@ -31,7 +31,7 @@ from tests.services import ROOT
 
 def planned(house: ProcessHouse, ref: Ref, text: str, /, **changes: Any) -> Launch:
     """A task that runs `text` in Python."""
-    line = shlex.join(["exec", sys.executable, "-I", "-c", textwrap.dedent(text)])
+    line = shlex.join(["exec", house.python, "-I", "-c", textwrap.dedent(text)])
     plan = TaskPlan(ref.job_id, 1, ref.task, ref.token, ref.name, command=line)
     return Launch(ref, "here", replace(plan, **changes))
 

@@ -194,9 +194,14 @@ class _Run:
     def _last_lines(self, since: int) -> str:
         with Path(self._log).open("rb") as log:
             log.seek(max(since, log.seek(0, os.SEEK_END) - 4096))
-            said = log.read(4096).decode("utf-8", "replace")
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        return " | ".join(lines[-LAST_LINES:])[-1000:]
+            return last_lines(log.read(4096))
+
+
+def last_lines(printed: bytes) -> str:
+    """The end of what pip printed, as one line."""
+    said = printed[-4096:].decode("utf-8", "replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return " | ".join(lines[-LAST_LINES:])[-1000:]
 
 
 def _of_session(leader: int) -> list[Process]:

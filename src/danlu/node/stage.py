@@ -47,8 +47,9 @@ class StageFailed(Exception):
 class Stage:
     """Prepares one task. `check` is called often and raises when the task is to be stopped. With
     `mounts` inputs of this machine will be mounted at their places, which are made for it. `own`
-    gives what was put somewhere to the user of the program; `install` installs requirements. With
-    `shares` the program sees at a place what it is told to: data sets need not be copied there.
+    gives what was put somewhere to the user of the program; `install` installs requirements, which
+    are left to whoever starts the program where it is None. With `shares` the program sees at a
+    place what it is told to: data sets need not be copied there.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Stage:
         mounts: bool = False,
         shares: bool = False,
         own: Callable[[Path], None] = _ours,
-        install: Install = requirements.install,
+        install: Install | None = requirements.install,
     ) -> None:
         self._directory = directory
         self._plan = plan
@@ -95,8 +96,8 @@ class Stage:
             self._own(Path(place))
         wanted = Path(found.code_dir, requirements.FILE)
         given_file = wanted if plan.code is not None and wanted.is_file() else None
-        if given_file is not None or plan.packages:
-            return self._with_requirements(given_file, found)
+        if self._install is not None and (given_file is not None or plan.packages):
+            return self._with_requirements(self._install, given_file, found)
         return found
 
     def environment(self) -> None:
@@ -311,7 +312,7 @@ class Stage:
 
     # requirements
 
-    def _with_requirements(self, file: Path | None, found: World) -> World:
+    def _with_requirements(self, install: Install, file: Path | None, found: World) -> World:
         """The program's world with packages of its own: an image's environment that has them too,
         or one of the task's own that sees the job's environment.
         """
@@ -325,7 +326,7 @@ class Stage:
                     )
                 else:
                     whole = requirements.whole(self._directory, self._plan, file)
-                    layout = self._install(self._directory, self._plan, whole, found, self._check)
+                    layout = install(self._directory, self._plan, whole, found, self._check)
             except requirements.InstallFailed as error:
                 raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
         self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")

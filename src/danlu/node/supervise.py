@@ -78,10 +78,10 @@ class Supervisor:
             syncer.start()
             sampler.start()
             self._directory.reserve(files.DONE, files.NOTICE)
-            while True:
+            while not self._over():
                 pause_s = self._act()
                 ready = {descriptor for descriptor, _ in poll.poll(pause_s * 1000)}
-                if shim in ready or self._over():
+                if shim in ready:
                     return
                 self._signals.taken()
                 if self._started is not None and self._started in ready:

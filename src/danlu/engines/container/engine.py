@@ -18,12 +18,13 @@ from pathlib import Path
 from danlu.engines.container.networks import Networks, host_names
 from danlu.engines.container.runtime import Runtime, look
 from danlu.engines.process import ProcessEngine, ending
+from danlu.engines.process.reading import identity_of
 from danlu.engines.process.task import Ends
 from danlu.model.codec import from_json
 from danlu.model.errors import EngineError
 from danlu.model.resources import Offer
 from danlu.model.script import Layout, TaskPlan
-from danlu.node import containment, places
+from danlu.node import containment, identity, places
 from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused, part
 from danlu.node.container.box import OWNER_LABEL, TASK_LABEL, Box
 from danlu.node.container.image import USUAL_PATH
@@ -156,7 +157,8 @@ class ContainerEngine(ProcessEngine):
             found = None if box is None else box.find()
         except (RuntimeAway, RuntimeRefused):
             return True
-        return ending.left(path) or (found is not None and found.running)
+        init = identity_of((read_json(path / files.TASK) or {}).get("shim"))
+        return identity.alive(init) or (found is not None and found.running)
 
     def _end(self, path: Path) -> bool:
         """End agent and program, then remove the container: an agent that lived would make it

@@ -457,6 +457,13 @@ SERVER_ERRORS: dict[str, tuple[str, str]] = {
             " registry.example.com/team/torch:2.8，或为全部作业设置 container_image"
         ),
     ),
+    "path-unmountable": (
+        (
+            "'{path}' cannot be mounted into a container: its name has a comma, a quote or a line end;"
+            " rename it or give a link without them"
+        ),
+        "“{path}”无法挂载到容器中：名称含有逗号、引号或换行；请重命名，或使用不含这些字符的链接",
+    ),
     "container-runtime": (
         (
             "no container runtime answers at '{socket}' ({detail}); start it (systemctl start"

@@ -18,17 +18,17 @@ from typing import TypeVar, cast
 from danlu.model.errors import Refused
 from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
-from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, World, world
-from danlu.model.url import LocalUrl
-from danlu.node import ending, exits, given, identity, places, tree
-from danlu.node.agent import MOST_STARTS, Agent
+from danlu.model.script import World, world
+from danlu.node import ending, exits, identity, places, requirements, tree
+from danlu.node.agent import MOST_STARTS, Agent, Stopped
 from danlu.node.cgroup import CONTROLLERS, Limits
-from danlu.node.container import hold, metadata
+from danlu.node.container import hold, metadata, outfit
 from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused
-from danlu.node.container.box import GID, UID, Box, Found, Mount, Shape
-from danlu.node.container.entry import PLACE, Entry
+from danlu.node.container.box import GID, UID, Box, Found, Shape
+from danlu.node.container.entry import Entry
 from danlu.node.container.hold import Held
 from danlu.node.container.image import Facts, Images
+from danlu.node.container.outfit import ENVIRONMENT, RUNTIME
 from danlu.node.container.owner import give
 from danlu.node.container.tap import Tap
 from danlu.node.containment import literal
@@ -36,6 +36,7 @@ from danlu.node.directory import TaskDirectory, now_ms
 from danlu.node.limits import LimitWatch
 from danlu.node.log_files import LogWriter
 from danlu.node.oom import OomWatch, count_in
+from danlu.node.requirements import FILE
 from danlu.node.shim import LEFTOVER_GRACE_S, Handle
 from danlu.node.signals import SignalPipe
 from danlu.node.stage import Stage, StageFailed
@@ -52,8 +53,6 @@ from danlu.ports.task_directory import (
 
 T = TypeVar("T")
 
-RUNTIME = "/opt/danlu/runtime"
-"""Where programs find the modules that the platform gives them (moxing)."""
 MOST_WAIT_S = 2.0
 SETTLE_S = 10.0
 """So long a runtime may take to notice that a container has ended."""
@@ -77,6 +76,8 @@ class ContainerAgent(Agent):
         self._box = Box(self._api, self._own, plan.plan.token)
         self._entry = Entry(directory.file(files.BOX))
         self._facts = Facts("", "", "", home=False, sh=True)
+        self._requirements: tuple[str, ...] = ()
+        """What pip is to install, as lines of a file of requirements."""
         self._limits = Limits(plan.plan.memory_bytes, plan.plan.cpus, plan.plan.pids)
         # Where the runtime hides it and the container is gone: the machine's own count.
         self._oom = OomWatch(lambda: count_in(Path("/proc/vmstat")))
@@ -87,7 +88,11 @@ class ContainerAgent(Agent):
         if task is not None and identity.alive(task["shim"]):
             self._attend(task)
             return
-        found = self._patiently(self._box.find)
+        try:
+            found = self._patiently(self._box.find, self._check if task is None else None)
+        except Stopped:
+            self._publish_exit(exits.stopped_before_start(self._directory))
+            return
         if found is not None and found.token != self._plan.plan.token:
             detail = f"'{self._own.name}' exists and is not of this attempt"
             self._publish_exit(
@@ -139,26 +144,41 @@ class ContainerAgent(Agent):
             if not there and (what == "/bin/sh" or self._plan.plan.boot_file):
                 detail = f"it has no {what}"
                 raise StageFailed(ReasonCode.IMAGE_FAILED, image=self._own.image, detail=detail)
-        Stage(self._directory, self._plan, self._check, mounts=True, own=give).run()
-        layout = replace(
-            self._plan.layout,
-            python=facts.python,
-            path=facts.path,
-            runtime=RUNTIME if self._plan.layout.runtime else "",
+        staged = Stage(
+            self._directory, self._plan, self._check, mounts=True, own=give, install=None
+        ).run()
+        layout = literal(
+            replace(
+                self._plan.layout,
+                python=facts.python,
+                path=facts.path,
+                runtime=RUNTIME if self._plan.layout.runtime else "",
+            )
         )
-        return world(self._plan.plan, literal(layout))
+        wanted = Path(staged.code_dir, FILE)
+        given = self._plan.plan.code is not None and wanted.is_file()
+        place = world(self._plan.plan, layout).code_dir
+        self._requirements = (*([f"-r {place}/{FILE}"] if given else ()), *self._plan.plan.packages)
+        if self._requirements:
+            path = f"{ENVIRONMENT}/bin:{layout.path}"
+            layout = replace(layout, python=f"{ENVIRONMENT}/bin/python", path=path)
+        return world(self._plan.plan, layout)
 
     def _start(self, found: World) -> None:
         try:
             self._make(found)
-        except (RuntimeRefused, Refused) as refused:
+            there = self._patiently(self._box.find, self._check)
+        except (RuntimeRefused, Refused, Stopped) as stopped:
             with suppress(RuntimeRefused, RuntimeAway):
                 self._box.remove()
             self._publish_exit(
-                exits.unstarted(self._directory, ReasonCode.CONTAINER_FAILED, detail=str(refused))
+                exits.stopped_before_start(self._directory)
+                if isinstance(stopped, Stopped)
+                else exits.unstarted(
+                    self._directory, ReasonCode.CONTAINER_FAILED, detail=str(stopped)
+                )
             )
             return
-        there = self._patiently(self._box.find)
         init = identity.of(there.pid) if there is not None and there.pid else None
         if init is not None:
             self._let_go(init)
@@ -169,6 +189,10 @@ class ContainerAgent(Agent):
         places.remove_tree(box)
         box.mkdir()
         self._entry.make(UID, GID)
+        if self._requirements:
+            self._entry.installs(
+                self._facts.python, self._requirements, found.code_dir, ENVIRONMENT
+            )
         told = Path(self._directory.file(files.TOLD))
         told.mkdir(exist_ok=True)
         told.chmod(0o755)
@@ -178,74 +202,40 @@ class ContainerAgent(Agent):
             plan.cpus,
             plan.pids,
             [gpu.uuid for gpu in plan.gpus],
-            self._mounts(found),
+            outfit.mounts(self._directory, self._plan, found, own_home=self._facts.home),
             read_only=not self._facts.home,
         )
-        env = self._variables(found)
+        env = outfit.variables(self._plan, found)
         crash_point("agent.staged", self._directory.path)
         self._patiently(lambda: self._box.make(self._facts.id, found, env, shape), self._check)
         self._entry.open()
         self._patiently(self._box.start, self._check)
         crash_point("agent.ordered", self._directory.path)
 
-    def _variables(self, found: World) -> dict[str, str]:
-        name, _, value = ending.marker(self._directory.path).partition("=")
-        # What the server is told about its network is true in the container; its paths are not.
-        passed = {
-            key: value
-            for key, value in self._plan.environment.items()
-            if not value.startswith("/") and key != "CUDA_HOME"
-        }
-        if not self._plan.plan.gpus:
-            # An image may ask for all of them by itself.
-            passed["NVIDIA_VISIBLE_DEVICES"] = "void"
-        variables = {**passed, **found.env, name: value}
-        storage = self._plan.plan.storage
-        return variables if storage is None else storage.past_proxies(variables)
-
-    def _mounts(self, found: World) -> list[Mount]:
-        layout = self._plan.layout
-        own = ("modelarts", "work") if self._facts.home else ("",)
-        mounts = [
-            Mount(f"{layout.home}/{name}".rstrip("/"), f"{LITERAL_HOME}/{name}".rstrip("/"))
-            for name in own
-        ]
-        mounts += [
-            Mount(layout.cache, LITERAL_CACHE),
-            *([Mount(layout.runtime, RUNTIME, True)] if layout.runtime else ()),
-            Mount(self._entry.path, PLACE, read_only=True),
-            Mount(f"{self._entry.path}/said", f"{PLACE}/said"),
-            Mount(self._directory.file(files.TOLD), self._directory.file(files.TOLD), True),
-        ]
-        for channel, place in zip(self._plan.plan.inputs, found.inputs, strict=True):
-            if not isinstance(channel.url, LocalUrl):
-                continue
-            path = given.real(channel.url, channel.name, self._plan.isolation)
-            name = Path(channel.url.path).name
-            mounts.append(Mount(str(path), place if path.is_dir() else f"{place}/{name}"))
-        shared = self._plan.isolation
-        mounts += [Mount(path, path, True) for path in shared.readable]
-        mounts += [Mount(path, path) for path in shared.writable]
-        for one in mounts:
-            if any(odd in f"{one.source}{one.target}" for odd in ',"\n'):
-                detail = f"'{one.source}' has a comma or a quote in its name"
-                raise RuntimeRefused(400, detail)
-        return mounts
-
     def _let_go(self, init: ProcessIdentity) -> None:
         """Wait until the script says what is there, look at what holds it, and let it go on."""
+        began = time.monotonic()
+        if self._requirements:
+            self._directory.note("requirements-installing")
         while (ready := self._entry.ready()) is None:
-            if not identity.alive(init) or self._directory.exists(files.STOP):
+            stopped = self._directory.exists(files.STOP)
+            if stopped or not identity.alive(init):
                 self._end(init)
-                self._check()
+                if stopped:
+                    self._publish_exit(exits.stopped_before_start(self._directory))
                 return
             self._entry.rings(LOOK_EVERY_S)
             self._entry.quiet()
+        if self._requirements:
+            self._keep_printed()
         refused = self._refusal(*ready, init)
         if refused is not None:
             self._end(init)
             self._publish_exit(refused)
             return
+        if self._requirements:
+            took_s = f"{time.monotonic() - began:.1f}"
+            self._directory.note("requirements-installed", took_s=took_s)
         record: TaskFile = {
             "token": self._directory.token,
             "shim": init,
@@ -264,6 +254,9 @@ class ContainerAgent(Agent):
         """The exit record of a program that may not start; None if it may."""
         plan = self._plan.plan
         world_of = world(plan, literal(self._plan.layout))
+        if missing == "requirements":
+            detail = requirements.last_lines(self._entry.installed()) or "pip failed"
+            return exits.unstarted(self._directory, ReasonCode.REQUIREMENTS_FAILED, detail=detail)
         if missing:
             what = world_of.cwd if missing == "directory" else world_of.argv[0]
             detail = f"'{what}' is not in the image '{self._own.image}'"
@@ -301,6 +294,11 @@ class ContainerAgent(Agent):
         if profile:
             self._directory.remark("profile-missing", Level.WARNING, what=", ".join(profile))
         return [*limits, *profile]
+
+    def _keep_printed(self) -> None:
+        log = LogWriter(self._directory.path, self._directory.log_limit_bytes)
+        log.write(self._entry.installed())
+        log.close()
 
     def _end(self, init: ProcessIdentity) -> None:
         identity.send(init, signal.SIGKILL)
@@ -398,11 +396,13 @@ class ContainerAgent(Agent):
             record = exits.of_code(self._directory, found.exit_code, now_ms())
             if limits is not None:
                 limits.weigh(record)
-            killed = record["signal"] == "SIGKILL" and not self._directory.exists(files.NOTICE)
-            if killed and not record["out_of_memory"]:
+            if not self._directory.exists(files.NOTICE) and not record["out_of_memory"]:
                 # Runtimes differ in whether they see it; the kernel's own count does not.
                 by_memory = self._oom.explains(killed=True, failed=True)
                 record["out_of_memory"] = found.out_of_memory or by_memory
+                if not record["out_of_memory"]:
+                    # The first process cannot be killed from inside: somebody else has ended it.
+                    record["problem"] = str(ReasonCode.AGENT_LOST)
             self._conclude_with(record)
 
     def _conclude(self, problem: ReasonCode) -> None:

@@ -9,10 +9,13 @@ and nothing is lost when agent or runtime are killed.
 | below /run/danlu | what | written by |
 |---|---|---|
 | `start` | this script | agent |
+| `install`, `python`, `requirements` | installs what the job needs more, if anything | agent |
 | `log` | a pipe: what the program prints | program |
 | `bell` | a pipe: something was said | script |
 | `go` | a pipe: the program may start | agent |
+| `told/` | what the task directory has under that name | agent |
 | `said/ready`, `said/ended` | a line of text | script |
+| `said/installed` | what `install` printed | script |
 
 Pipes are opened for reading and writing on both sides: no side ever sees an end, and what is in a
 pipe stays there as long as one of them has it open.
@@ -23,17 +26,21 @@ from __future__ import annotations
 import os
 import select
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from danlu.node.directory import open_plain
 from danlu.node.logs import PIPE_BYTES
+from danlu.ports import task_directory as files
 
 PLACE = "/run/danlu"
 SAID = "said"
 READY = "said/ready"
 ENDED = "said/ended"
+INSTALLED = "said/installed"
+MOST_PRINTED = 1 << 20
 PIPES = ("log", "bell", "go")
 MOST_BYTES = 256
 
@@ -55,21 +62,48 @@ else
   for device in /dev/nvidia[0-9]*; do [ -c "$device" ] && gpus=$((gpus + 1)); done
 fi
 found=yes
-cd -- "$1" 2>/dev/null || found=directory
+if [ -f $box/install ]; then
+  read -r python <$box/python
+  "$python" -I $box/install >$box/{INSTALLED} 2>&1 || found=requirements
+fi
+if [ $found = yes ]; then cd -- "$1" 2>/dev/null || found=directory; fi
 shift
-command -v -- "$1" >/dev/null 2>&1 || found=program
+[ $found = yes ] && {{ command -v -- "$1" >/dev/null 2>&1 || found=program; }}
 echo "$gpus $found" >$box/{READY}
 echo ready >$box/bell
 read -r _ <>$box/go
-# Signals are for the program; this one stays to tell its end.
+# Signals are for the program; this one stays to tell its end, and keeps what is in the log's pipe.
 trap : HUP INT QUIT TERM USR1 USR2
-"$@" 1<>$box/log 2>&1 &&
-  code=0 || code=$?
+exec 3<>$box/log
+"$@" 1>&3 2>&1 3>&- && code=0 || code=$?
 echo "$code" >$box/{ENDED}.new && mv -f $box/{ENDED}.new $box/{ENDED}
 echo "ended $code" >$box/bell
-trap - HUP INT QUIT TERM USR1 USR2
-exec 3<>$box/log
 while :; do read -r _ <>$box/go; done
+"""
+
+
+INSTALL = """\
+# Danlu: the job's requirements, into an environment that sees all that the image's Python has.
+import glob, importlib.util, os, site, subprocess, sys
+base, place = BASE, PLACE
+wanted = os.path.join(os.path.dirname(__file__), "requirements")
+python = [sys.executable, "-I", "-m"]
+run = lambda *words: subprocess.run([*words], check=True, cwd=base)
+try:
+    run(*python, "venv", "--without-pip", place)
+    lines = [f"import site; site.addsitedir({one!r})\\n" for one in site.getsitepackages()]
+    for packages in glob.glob(glob.escape(place) + "/lib/python3*/site-packages"):
+        with open(packages + "/job-environment.pth", "w", encoding="utf-8") as seen:
+            seen.writelines(lines)
+    own = [place + "/bin/python", "-I", "-m"]
+    if importlib.util.find_spec("pip") is not None:
+        pip = [*python, "pip", "--python", own[0]]
+    else:
+        run(*own, "ensurepip")
+        pip = [*own, "pip"]
+    run(*pip, "install", "--disable-pip-version-check", "--no-input", "-r", wanted)
+except subprocess.CalledProcessError as error:
+    sys.exit(error.returncode)
 """
 
 
@@ -84,16 +118,40 @@ class Entry:
 
     def make(self, uid: int, gid: int) -> None:
         """Everything afresh, for a program of this user."""
-        Path(self.path, SAID).mkdir(parents=True)
+        for name in (SAID, files.TOLD):
+            Path(self.path, name).mkdir()
         for name in PIPES:
             os.mkfifo(f"{self.path}/{name}")
             # Not a matter of the umask; the directory above is open to nobody else.
             os.chmod(f"{self.path}/{name}", 0o666)  # noqa: PTH101, S103 -- as text; see above
         Path(self.path, "start").write_text(SCRIPT, "ascii")
-        for name, mode in (("start", 0o755), (SAID, 0o700), ("", 0o755)):
+        for name, mode in (("start", 0o755), (SAID, 0o700), (files.TOLD, 0o755), ("", 0o755)):
             os.chmod(f"{self.path}/{name}", mode)  # noqa: PTH101 -- as above
         with suppress(PermissionError):  # not root: the runtime maps our own user to the program's
             os.chown(f"{self.path}/{SAID}", uid, gid)
+
+    def installs(self, python: str, lines: Sequence[str], base: str, place: str) -> None:
+        """Have the script install requirements into an environment at `place`, made with the
+        image's `python`. What the lines name relatively lies in `base`.
+        """
+        text = INSTALL.replace("BASE", repr(base)).replace("PLACE", repr(place))
+        wanted = "".join(f"{line}\n" for line in lines)
+        told = {"install": text, "python": f"{python}\n", "requirements": wanted}
+        for name, content in told.items():
+            Path(self.path, name).write_text(content, "utf-8")
+            os.chmod(f"{self.path}/{name}", 0o644)  # noqa: PTH101 -- as above
+
+    def installed(self) -> bytes:
+        """What the installation printed; of much only the end."""
+        try:
+            descriptor = open_plain(f"{self.path}/{INSTALLED}")
+        except OSError:
+            return b""
+        try:
+            size = os.fstat(descriptor).st_size
+            return os.pread(descriptor, MOST_PRINTED, max(0, size - MOST_PRINTED))
+        finally:
+            os.close(descriptor)
 
     def open(self) -> None:
         """Open the pipes. OSError where they are not there."""
@@ -133,8 +191,8 @@ class Entry:
         return bool(poll.poll(wait_s * 1000))
 
     def ready(self) -> tuple[int, str] | None:
-        """How many GPUs are there, and what is not: `directory`, `program` or nothing. None while
-        nothing is said.
+        """How many GPUs are there, and what is not: `requirements`, `directory`, `program` or
+        nothing. None while nothing is said.
         """
         words = self._line(READY).split()
         if len(words) != 2 or not words[0].isdigit():

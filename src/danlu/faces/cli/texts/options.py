@@ -88,13 +88,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "每个任务的规格；可用 danlu flavors 查看。",
     ),
     "run.image": (
-        (
-            "The image that the job runs in: a name or id (danlu image ls), or a lock's file; on the"
-            " container engine registry/name:tag."
-        ),
-        (
-            "作业所用的镜像：名称或 ID（见 danlu image ls），或锁文件；容器引擎上为 registry/name:tag。"
-        ),
+        "Its image: a name or id (danlu image ls), a lock's file; registry/name:tag for containers.",
+        "作业所用的镜像：名称或 ID（见 danlu image ls），或锁文件；容器引擎上为 registry/name:tag。",
     ),
     "run.packages": (
         "A package beside those of pip-requirements.txt, such as einops>=0.8; repeatable.",

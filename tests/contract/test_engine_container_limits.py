@@ -1,0 +1,289 @@
+"""What holds a program in a container, looked at from inside by one that tries to get out."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from danlu.model.job import Access, Input
+from danlu.model.reason import ReasonCode
+from danlu.model.resources import Gpu
+from danlu.model.url import LocalUrl
+from danlu.ports.engine import Launch, Ref
+from tests.containers import Podman
+from tests.contract.engines import ContainerHouse, finish, new_ref, said, whole_log
+from tests.contract.escapes import TEXT
+from tests.contract.tasks import FOREVER, keys, planned, start
+
+MIB = 1 << 20
+LIMIT = 96 * MIB
+EAT = """
+data = []
+def eat():
+    while True:
+        data.append(bytearray(b"x" * (8 << 20)))
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path, podman: Podman) -> Iterator[ContainerHouse]:
+    made = ContainerHouse(tmp_path, podman)
+    yield made
+    made.close()
+
+
+def found(house: ContainerHouse, text: str, /, **changes: Any) -> Any:
+    """What a program prints as JSON."""
+    ref = start(house, text, **changes)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    log = whole_log(house, ref)
+    assert seen.exit.exit_code == 0, log
+    return json.loads(log)
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_a_memory_bomb_ends_itself_and_nothing_else(house: ContainerHouse) -> None:
+    """(case 59; fault 17)"""
+    seen = finish(house, start(house, EAT + "eat()", memory_bytes=LIMIT))
+    assert seen.exit is not None
+    assert (seen.exit.exit_code, seen.exit.signal) == (137, "SIGKILL")
+    assert seen.exit.out_of_memory
+    assert "limits-unenforced" not in keys(seen)
+
+
+def test_a_worker_that_ran_out_of_memory_is_told_and_the_program_goes_on(
+    house: ContainerHouse,
+) -> None:
+    """(fault 18)"""
+    rest = "import os\nif os.fork() == 0:\n    eat()\nos.wait()\nprint('on', flush=True)\n"
+    ref = start(house, EAT + rest, memory_bytes=LIMIT)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    assert (seen.exit.exit_code, seen.exit.out_of_memory) == (0, False)
+    assert whole_log(house, ref).endswith(b"on\n")
+    assert "worker-out-of-memory" in keys(seen)
+
+
+def test_shared_memory_counts_and_is_as_large_as_the_memory(house: ContainerHouse) -> None:
+    size = found(
+        house,
+        """
+        import json, os
+        shm = os.statvfs("/dev/shm")
+        print(json.dumps(shm.f_frsize * shm.f_blocks))
+        """,
+        memory_bytes=LIMIT,
+    )
+    assert size == LIMIT
+
+
+def test_a_fork_bomb_stays_within_its_number(house: ContainerHouse) -> None:
+    """(fault 16)"""
+    text = """
+        import os, sys, time
+        made = 0
+        while True:
+            try:
+                if os.fork() == 0:
+                    time.sleep(60)
+                made += 1
+            except OSError:
+                print(made, flush=True)
+                sys.exit(9)
+    """
+    ref = start(house, text, pids=40)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    assert seen.exit.problem is ReasonCode.PIDS_LIMIT
+    assert seen.exit.detail["limit"] == 40
+    # Its own first process and the program itself count too.
+    assert int(whole_log(house, ref)) <= 38
+
+
+def test_the_processors_are_a_quota(house: ContainerHouse) -> None:
+    quota = found(
+        house,
+        """
+        import json, pathlib
+        new = pathlib.Path("/sys/fs/cgroup/cpu.max")
+        old = pathlib.Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+        quota, period = new.read_text().split() if new.exists() else (
+            old.read_text(), old.with_name("cpu.cfs_period_us").read_text())
+        print(json.dumps(int(quota) / int(period)))
+        """,
+        cpus=1,
+    )
+    assert quota == pytest.approx(1, abs=0.01)
+
+
+def test_a_task_whose_gpus_are_not_there_does_not_start(house: ContainerHouse) -> None:
+    """(cases 2, 52): the runtime ignored the request; the program would run on the CPU."""
+    gpu = Gpu("GPU-00000000-0000-0000-0000-000000000000", 0, "H200", 1 << 30)
+    ref = start(house, "print('never')", gpus=(gpu,))
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    assert seen.exit.problem in (ReasonCode.GPUS_MISSING, ReasonCode.CONTAINER_FAILED)
+    assert b"never" not in whole_log(house, ref)
+
+
+# ---------------------------------------------------------------- rights and places
+
+
+def test_the_profile_as_the_program_sees_it(house: ContainerHouse) -> None:
+    told = found(
+        house,
+        """
+        import json, os, pathlib
+        def lacks(place):
+            try:
+                (pathlib.Path(place) / "mine").touch()
+            except OSError:
+                return True
+            return False
+        status = dict(
+            line.split(":", 1)
+            for line in pathlib.Path("/proc/self/status").read_text().splitlines()
+        )
+        print(json.dumps({
+            "user": [os.getuid(), os.getgid()],
+            "rights": [int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")],
+            "gains": status["NoNewPrivs"].strip(),
+            "filter": status["Seccomp"].strip(),
+            "closed": [p for p in ("/", "/etc", "/usr/lib", "/root", "/home") if lacks(p)],
+            "open": [p for p in ("/tmp", "/var/tmp", "/cache", "/home/ma-user",
+                     "/home/ma-user/work", "/home/ma-user/modelarts/outputs") if not lacks(p)],
+            "processes": sorted(int(p) for p in os.listdir("/proc") if p.isdigit())[:2],
+            "links": os.listdir("/sys/class/net"),
+            "sockets": [p for p in ("/run/podman/podman.sock", "/var/run/docker.sock")
+                        if os.path.exists(p)],
+        }))
+        """,
+    )
+    assert told["user"] == [1000, 100]
+    assert told["rights"] == [0, 0, 0, 0]
+    assert (told["gains"], told["filter"]) == ("1", "2")
+    assert len(told["closed"]) == 5
+    assert len(told["open"]) == 6
+    assert told["processes"][0] == 1
+    assert sorted(told["links"]) == ["eth0", "lo"]
+    assert told["sockets"] == []
+
+
+def test_addresses_of_metadata_lead_nowhere(house: ContainerHouse) -> None:
+    told = found(
+        house,
+        """
+        import errno, json, socket
+        found = {}
+        for address in ("169.254.169.254", "169.254.170.2", "100.100.100.200"):
+            with socket.socket() as one:
+                one.settimeout(20)
+                found[address] = errno.errorcode.get(one.connect_ex((address, 80)))
+        print(json.dumps(found))
+        """,
+    )
+    assert set(told.values()) == {"EACCES"}
+
+
+def test_nothing_of_the_machine_can_be_reached(house: ContainerHouse, tmp_path: Path) -> None:
+    """The host's rows of the threat model, tried as on the process engine."""
+    other = start(house, FOREVER)
+    said(house, other, b"up")
+    home = tmp_path / "home"
+    for name in (".ssh/id_ed25519", ".aws/credentials", ".config/tool/token", ".netrc"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("secret")
+    records = tmp_path / "records"
+    records.write_text("secret")
+    ref = new_ref()
+    aim = {
+        "victim": os.getpid(),
+        "server": os.getpid(),
+        "address": id(records),
+        "records": str(records),
+        "data": str(house.root),
+        "other": str(house.directory(other)),
+        "own": str(house.directory(ref)),
+        "home": str(home),
+        "socket": f"danlu-test-{secrets.token_hex(4)}",
+        "group": "/sys/fs/cgroup/memory",
+        "name": "danlu",
+    }
+    house.engine.launch([planned(house, ref, TEXT, environments={"ESCAPE": json.dumps(aim)})])
+    finish(house, ref)
+    told = json.loads(whole_log(house, ref))
+    assert [name for name, what in told.items() if what == "done"] == []
+    assert not list(house.root.rglob("*planted*"))
+
+
+def test_an_input_of_this_machine_lies_at_its_place(house: ContainerHouse, tmp_path: Path) -> None:
+    data = tmp_path / "some data"
+    data.mkdir()
+    (data / "file").write_text("here")
+    tmp_path.chmod(0o755)
+    channel = Input("data", LocalUrl(str(data)), access=Access.ENV)
+    ref = start(
+        house, "import os; print(open(os.environ['data'] + '/file').read())", inputs=(channel,)
+    )
+    finish(house, ref)
+    assert whole_log(house, ref) == b"here\n"
+
+
+def test_a_variable_reaches_the_program_as_it_is(house: ContainerHouse) -> None:
+    """(cases 92, 94)"""
+    odd = {"A": "a b\n$HOME `id` \"x\" 'y' \\", "B": "丹炉\r", "C": ""}
+    told = found(
+        house,
+        "import json, os; print(json.dumps([os.environ[name] for name in 'ABC']))",
+        environments=odd,
+    )
+    assert told == list(odd.values())
+
+
+# ---------------------------------------------------------------- several tasks
+
+
+def test_the_tasks_of_a_job_find_each_other_by_name(house: ContainerHouse) -> None:
+    text = """
+        import os, socket, time
+        hosts = os.environ["VC_WORKER_HOSTS"].split(",")
+        port = int(os.environ["MA_RENDEZVOUS_PORT"])
+        assert socket.gethostbyname(hosts[int(os.environ["VC_TASK_INDEX"])]) == os.environ[
+            "MA_CURRENT_IP"]
+        if os.environ["VC_TASK_INDEX"] == "0":
+            with socket.create_server(("", port)) as door:
+                print(door.accept()[0].recv(100).decode(), flush=True)
+        else:
+            for _ in range(1000):
+                try:
+                    socket.create_connection((hosts[0], port)).send(b"hello")
+                    break
+                except OSError:
+                    time.sleep(0.05)
+    """
+    job, token = new_ref().job_id, secrets.token_hex(16)
+    refs = [Ref(job, 1, task, token) for task in range(2)]
+    orders = [planned(house, ref, text) for ref in refs]
+    house.engine.launch(
+        [Launch(one.ref, one.node, replace(one.plan, node_count=2)) for one in orders]
+    )
+    for ref in refs:
+        seen = finish(house, ref)
+        assert seen.exit is not None
+        assert seen.exit.exit_code == 0, whole_log(house, ref)
+    assert whole_log(house, refs[0]) == b"hello\n"
+    network = f"{house.engine._prefix}{job}-1"  # type: ignore[attr-defined] # the house's own
+    assert network in house.podman.run("network", "ls", "--format", "{{.Name}}")
+    for ref in refs:
+        house.engine.remove(ref)
+    assert network not in house.podman.run("network", "ls", "--format", "{{.Name}}")
