@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from danlu.model.errors import Denied, Missing, Refused
+from danlu.model.errors import Denied, Refused
 from danlu.ports.objects import ObjectStore
 from danlu.ports.records import Records
 
@@ -38,10 +38,9 @@ class Buckets:
 
     def check(self, workspace: str, bucket: str) -> None:
         """Denied (403) for another workspace's bucket, Missing where there is none."""
+        self._objects.bucket(bucket)
         if self.owner(bucket) != workspace:
-            if bucket in self._objects.buckets():
-                raise Denied("obs-bucket-denied", http=403, bucket=bucket)
-            raise Missing("no-such-bucket", bucket=bucket)
+            raise Denied("obs-bucket-denied", http=403, bucket=bucket)
 
     def owned(self, workspace: str) -> Sequence[str]:
         """The buckets of a workspace, sorted."""

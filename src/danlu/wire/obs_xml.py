@@ -7,8 +7,8 @@ from xml.parsers import expat
 
 from danlu.model.errors import Invalid
 
-XML_BYTES = 4 << 20
-"""More than the 10,000 parts or the 1,000 keys of 1,024 bytes that a request may name."""
+XML_BYTES = 8 << 20
+"""More than 10,000 parts, or 1,000 keys of 1,024 bytes that are all written as entities, need."""
 DEPTH = 8
 ELEMENTS = 60_000
 TEXT_CHARS = 16_384

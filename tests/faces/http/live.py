@@ -16,7 +16,7 @@ from typing import Any, cast
 from danlu import settings
 from danlu.engines.memory import MemoryEngine
 from danlu.engines.memory_script import Script
-from danlu.faces.http.listen import listen, url
+from danlu.faces.http.listen import listen, listen_obs, url
 from danlu.faces.http.serve import Listener, listener
 from danlu.flow.stop import want_stop
 from danlu.model.errors import Missing, Refused
@@ -170,12 +170,12 @@ def live(root: Path, *, turning: bool = True, **flags: Any) -> Iterator[Live]:
     tests that turn it themselves.
     """
     loaded = settings.load(root, {"engine": "memory", "port": 0, **flags}, {}).settings
-    with listen(loaded) as opened:
+    with listen(loaded) as opened, listen_obs(loaded, opened) as gateway:
         api = url(loaded, opened)
-        running = open_platform(loaded, api)
+        running = open_platform(loaded, api, url(loaded, gateway))
         if turning:
             running.start()
-        server = listener(running, api)
+        server = listener(running, api, gateway)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
         ticking = threading.Event()
         ticker = threading.Thread(target=_tick, args=(running, ticking), daemon=True)

@@ -41,23 +41,20 @@ ALWAYS: dict[str, tuple[str, obs.Content]] = {
 
 
 def _absent(name: str, code: str) -> Handler:
-    async def absent(door: Door, request: Request) -> Answer:
-        await door.run(door.objects.bucket, request.bucket)
+    async def absent(_door: Door, request: Request) -> Answer:
         raise Missing("obs-no-configuration", name=name, bucket=request.bucket, obs_code=code)
 
     return absent
 
 
 def _always(root: str, content: obs.Content) -> Handler:
-    async def always(door: Door, request: Request) -> Answer:
-        await door.run(door.objects.bucket, request.bucket)
+    async def always(_door: Door, request: Request) -> Answer:
         return Reply(obs.document(root, content, request.dialect), media=XML)
 
     return always
 
 
-async def _nothing_to_remove(door: Door, request: Request) -> Answer:
-    await door.run(door.objects.bucket, request.bucket)
+async def _nothing_to_remove(_door: Door, _request: Request) -> Answer:
     return Reply(b"", 204)
 
 
@@ -73,7 +70,6 @@ for _name, (_root, _content) in ALWAYS.items():
 async def put_versioning(door: Door, request: Request) -> Answer:
     """Suspended is what it is; older versions cannot be kept."""
     status = obs_requests.versioning(await door.read(request, SMALL_BODY))
-    await door.run(door.objects.bucket, request.bucket)
     if status == "Enabled":
         raise Refused("obs-not-implemented", http=501, what="versioning")
     return Reply(b"")
@@ -81,9 +77,8 @@ async def put_versioning(door: Door, request: Request) -> Answer:
 
 @operations("GET", "bucket", "storageClass", action="obs:bucket:GetBucketStoragePolicy")
 @operations("GET", "bucket", "storagePolicy", action="obs:bucket:GetBucketStoragePolicy")
-async def get_storage_class(door: Door, request: Request) -> Answer:
+async def get_storage_class(_door: Door, request: Request) -> Answer:
     """The only one that there is."""
-    await door.run(door.objects.bucket, request.bucket)
     if request.dialect is obs.OBS:
         body = obs.document("StorageClass", obs.OBS.storage_class, obs.OBS)
     else:
@@ -93,9 +88,8 @@ async def get_storage_class(door: Door, request: Request) -> Answer:
 
 
 @operations("GET", "bucket", "acl", action="obs:bucket:GetBucketAcl")
-async def get_bucket_acl(door: Door, request: Request) -> Answer:
+async def get_bucket_acl(_door: Door, request: Request) -> Answer:
     """Everything to the owner."""
-    await door.run(door.objects.bucket, request.bucket)
     return Reply(obs.acl(request.owner, request.dialect), media=XML)
 
 
@@ -109,7 +103,6 @@ async def get_object_acl(door: Door, request: Request) -> Answer:
 @operations("PUT", "bucket", "acl", action="obs:bucket:PutBucketAcl")
 async def put_bucket_acl(door: Door, request: Request) -> Answer:
     """Taken where it gives nothing to others."""
-    await door.run(door.objects.bucket, request.bucket)
     return await _only_the_owner(door, request)
 
 

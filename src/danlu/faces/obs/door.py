@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, ParamSpec, TypeVar, cast
 
-from danlu.faces.http import incoming
 from danlu.faces.http.gate import LOOPBACK_NAMES
 from danlu.faces.http.server import Server, names_of
 from danlu.faces.obs.admission import Admission
@@ -94,15 +93,12 @@ class Door:
         if length is not None and length <= AT_ONCE_BYTES:
             body = Body(iter([await request.read(AT_ONCE_BYTES)]), promised)
             return await self.run(keep, body.read()), body.found()
-        request.touched = True
         feed = Feed()
-        pieces = incoming.stream(request.scope, request.receive, MOST_SENT_BYTES)
-        pump = asyncio.create_task(feed.pump(pieces))
+        pump = asyncio.create_task(feed.pump(request.pieces(MOST_SENT_BYTES)))
         body = Body(feed.pieces(), promised)
         loop = asyncio.get_running_loop()
         try:
             kept = await loop.run_in_executor(self.uploaders, keep, cast("BinaryIO", body))
-            request.unread = False
         finally:
             feed.abandon()
             pump.cancel()

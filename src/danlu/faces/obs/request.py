@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncIterator
 
 from danlu.faces.http import incoming
 from danlu.faces.http.call import Receive, Scope
@@ -91,6 +92,13 @@ class Request:
         found = await incoming.read(self.scope, self.receive, limit)
         self.unread = False
         return found
+
+    async def pieces(self, limit: int) -> AsyncIterator[bytes]:
+        """The body as it was sent, in pieces as they arrive."""
+        self.touched = True
+        async for piece in incoming.stream(self.scope, self.receive, limit):
+            yield piece
+        self.unread = False
 
     async def drain(self) -> None:
         """Take what still comes, within bounds, so that the client gets to read the answer."""

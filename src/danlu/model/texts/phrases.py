@@ -75,6 +75,7 @@ PHRASES: dict[str, str] = {
     "bytes=0-99": "bytes=0-99",
     "the NextContinuationToken of a listing before": "上一次列举返回的 NextContinuationToken",
     "the length of the object, 0 for a new one": "对象的当前长度，新对象为 0",
+    "the address of the S3 server, since objects is s3": "S3 服务器的地址（objects 为 s3）",
     "the new key": "新的键",
     "url": "url",
     "a whole number from {} to {}": "{} 至 {} 之间的整数",
