@@ -110,6 +110,12 @@ class Settings:
         " then (default: the same names)",
         "桶在 S3 服务器上的名称，写作 本地名=远端名；此时不触碰其他桶（默认同名）",
     )
+    directories: tuple[str, ...] = _setting(
+        (),
+        "existing directories as buckets, nothing copied: name=/path to read, name=/path:rw to"
+        " write too; links in them are not followed",
+        "将现有目录登记为桶（不复制）：桶名=/路径 为只读，桶名=/路径:rw 可写；其中的链接不会被跟随",
+    )
     engine: str = _setting(
         "process",
         "where tasks run: process (as processes of this machine) or container (podman or Docker)",

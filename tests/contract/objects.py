@@ -116,8 +116,8 @@ def storable(store: ObjectStore, wanted: Iterable[str]) -> list[str]:
 
 
 def path_key(key: str) -> bool:
-    """Whether a key is the path of a file or folder."""
-    parts = key.removesuffix("/").split("/")
+    """Whether a key is the path of a file."""
+    parts = key.split("/")
     return (
         "\0" not in key
         and "\\" not in key

@@ -15,15 +15,21 @@ WARM = ("danlu.stores.folder", "danlu.stores.folder.bucket")
 
 
 def open_store(spec: Mapping[str, str]) -> ObjectStore:
-    """Open the store that `spec` describes: its `kind`, and what its class is made with.
+    """Open the store that `spec` describes: its `kind`, and what its class is made with, and the
+    `directories` that are buckets beside it (see `stores.plain.joined`).
 
     Raises Unavailable where there is no such store here.
     """
     arguments = dict(spec)
     kind = arguments.pop("kind", "")
+    directories = arguments.pop("directories", "")
     module, _, name = KINDS.get(kind, kind).partition(":")
     try:
         opened = getattr(importlib.import_module(module), name)(**arguments)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise Unavailable("extra-missing", name=kind or "objects", install="danlu") from error
-    return cast("ObjectStore", opened)
+    if not directories:
+        return cast("ObjectStore", opened)
+    from danlu.stores.plain import joined
+
+    return joined(opened, directories)

@@ -77,12 +77,14 @@ class StorePowers:
     `any_key`: every key is stored as itself; otherwise some are refused (Invalid). `ordered`:
     listings are in the order of the keys' bytes. `steady_reads`: a reader keeps the version it
     began with; otherwise it may get Unavailable (`object-changed`) in the middle, and never a
-    mixture.
+    mixture. `describes`: metadata and headers are kept, and etags are digests; otherwise metadata
+    is dropped and an etag is a text that changes with the object.
     """
 
     any_key: bool = True
     ordered: bool = True
     steady_reads: bool = True
+    describes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ DIRECTORY = "objects"
 
 def spec(settings: Settings) -> dict[str, str]:
     """What `node.store.open_store` opens. It holds no secret: keys stay in their file."""
+    directories = "\n".join(settings.directories)
+    return {**_main(settings), **({"directories": directories} if directories else {})}
+
+
+def _main(settings: Settings) -> dict[str, str]:
     if settings.objects == "folder":
         return {"kind": "folder", "root": str(settings.data / DIRECTORY)}
     if not settings.s3_endpoint:
@@ -50,10 +55,11 @@ def opened(settings: Settings, bucket: str) -> ObjectStore:
 
 def trouble(settings: Settings, language: Language) -> str:
     """Why the store that is set cannot be used; nothing where it can. Asks it, if only twice."""
-    if settings.objects == "folder":
+    quick = {"tries": "2", "timeout_s": "5"} if settings.objects == "s3" else {}
+    if not quick and not settings.directories:
         return ""
     try:
-        open_store({**spec(settings), "tries": "2", "timeout_s": "5"}).buckets()
+        open_store({**spec(settings), **quick}).buckets()
     except PlatformError as problem:
         return problem.message(language)
     return ""

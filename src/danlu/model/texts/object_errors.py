@@ -100,6 +100,48 @@ OBJECT_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "桶“{bucket}”中的对象“{key}”在读取期间（第 {at} 字节处）被替换；请从头重新读取",
     ),
+    # directories as buckets
+    "plain-bucket": (
+        "'{value}' registers no directory as a bucket; write name=/path or name=/path:rw, each name once",
+        "“{value}”不是有效的目录登记；请写成 桶名=/路径 或 桶名=/路径:rw，桶名不得重复",
+    ),
+    "plain-directory": (
+        "'{value}' registers '{path}', which is not a directory; write an absolute path that exists",
+        "“{value}”登记的“{path}”不是目录；请填写已存在目录的绝对路径",
+    ),
+    "plain-key": (
+        (
+            "bucket '{bucket}' is a directory, and '{key}' cannot be the path of a file in it; use"
+            " names of at most 255 bytes, none of them empty, '.' or '..'"
+        ),
+        (
+            "桶“{bucket}”是一个目录，“{key}”不能作为其中文件的路径；每一级名称至多 255 字节，且不得为空、“.”或"
+            "“..”"
+        ),
+    ),
+    "plain-folder": (
+        "'{key}' in bucket '{bucket}' is a folder and holds no content; leave the last '/' out",
+        "桶“{bucket}”中的“{key}”是文件夹，不能有内容；请去掉末尾的“/”",
+    ),
+    "plain-place": (
+        (
+            "'{key}' cannot be used in bucket '{bucket}', a directory: a file, a folder or a link is in"
+            " its way; look at what lies there"
+        ),
+        "桶“{bucket}”是一个目录，“{key}”的位置上已有文件、文件夹或链接；请检查该处内容",
+    ),
+    "bucket-registered": (
+        "bucket '{bucket}' is a registered directory; take it out of the setting directories instead",
+        "桶“{bucket}”是登记的目录；请改为从设置项 directories 中移除",
+    ),
+    "bucket-read-only": (
+        "bucket '{bucket}' is the directory '{path}', registered to be read; register it with :rw to write",
+        "桶“{bucket}”是只读登记的目录“{path}”；如需写入，请以 :rw 登记",
+    ),
+    "bucket-plain": (
+        "bucket '{bucket}' is a directory: it takes whole files, no parts, appends, renames or tags",
+        "桶“{bucket}”是一个目录：只接受整个文件，不支持分段、追加、重命名或标签",
+    ),
     # S3 servers
     "s3-endpoint": (
         "'{value}' is not the address of an S3 server; write http://host:port or https://host",
@@ -129,6 +171,10 @@ OBJECT_ERRORS: dict[str, tuple[str, str]] = {
             "S3 服务器（{server}）以路径形式保存对象键，无法保存“{key}”；请避免空的、“.”或“..”部分，"
             "且每部分不超过 255 字节"
         ),
+    ),
+    "s3-folder": (
+        "the S3 server ({server}) makes a folder of '{key}' and drops content; leave the last '/' out",
+        "S3 服务器（{server}）会把“{key}”当作文件夹并丢弃内容；请去掉末尾的“/”",
     ),
     "s3-unavailable": (
         (

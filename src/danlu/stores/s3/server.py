@@ -145,10 +145,13 @@ class Server:
             raise Missing("no-such-bucket", bucket=bucket)
         return name
 
-    def _key(self, key: str) -> None:
+    def _key(self, key: str, *, filled: bool = False) -> None:
+        """Raise Invalid for a key that cannot be here; `filled`: with content."""
         key_bytes(key)
         if not self._can_have(key):
             raise Invalid("s3-key", key=key, server=self._client.server)
+        if filled and key.endswith("/") and self._keeps_paths():
+            raise Invalid("s3-folder", key=key, server=self._client.server)
 
     def _can_have(self, key: str) -> bool:
         return not self._keeps_paths() or check_key(key)

@@ -83,9 +83,9 @@ class S3Store(S3Uploads):
         if_absent: bool = False,
         if_etag: str | None = None,
     ) -> ObjectInfo:
-        self._key(key)
-        condition = condition_of(if_absent, if_etag)
         first, rest = begun(source)
+        self._key(key, filled=bool(first))
+        condition = condition_of(if_absent, if_etag)
         if rest is not None:
             return self._put_parts(bucket, key, first, rest, metadata, headers, condition)
         token = secrets.token_hex(8)

@@ -244,7 +244,7 @@ class S3Uploads(Server):
         metadata: Mapping[str, str],
         headers: Mapping[str, str],
     ) -> Upload:
-        self._key(key)
+        self._key(key, filled=True)
         request = Request("POST", self._remote(bucket), key, {"uploads": ""}, said)
         answer = self._said(request, bucket, key)
         upload = text(answer.xml(), "UploadId")

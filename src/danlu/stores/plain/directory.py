@@ -1,0 +1,331 @@
+"""`ObjectStore` with one bucket, which is an existing directory. Standard library only.
+
+Its files are the objects, as they are. Links, devices and what is being written are no objects.
+Metadata and headers are not kept. An etag is made of size, time and place of a file, so that it
+changes with it; nobody can take it for an MD5.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from danlu.model.errors import Invalid, Missing, Refused
+from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, StorePowers, Usage
+from danlu.stores.folder.condition import ALWAYS, Condition
+from danlu.stores.folder.failures import of_disk
+from danlu.stores.folder.reading import Chain, Reading
+from danlu.stores.folder.writing import Writing
+from danlu.stores.names import check_headers, check_texts, key_bytes, part_bytes
+from danlu.stores.plain import beneath
+from danlu.stores.plain.beneath import Names
+
+DRAFT_AGE_S = 3600.0
+_HARD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY})
+"""What a file where a folder should be, a folder where a file should be, or a link says."""
+
+
+class Directory:
+    """The directory `root` as the bucket `name`; `writable` where it may be changed."""
+
+    def __init__(self, name: str, root: str, *, writable: bool = False) -> None:
+        self._name = name
+        self._root = root
+        self._writable = writable
+
+    @property
+    def powers(self) -> StorePowers:
+        """Keys are paths, nothing but content is kept, and others may write into a file."""
+        return StorePowers(any_key=False, steady_reads=False, describes=False)
+
+    def buckets(self) -> Sequence[str]:
+        return [self._name] if Path(self._root).is_dir() else []
+
+    def create_bucket(self, bucket: str) -> bool:
+        self._check(bucket)
+        return False
+
+    def delete_bucket(self, bucket: str) -> None:
+        self._check(bucket)
+        raise Refused("bucket-registered", bucket=bucket)
+
+    def bucket(self, bucket: str) -> BucketInfo:
+        self._check(bucket)
+        return BucketInfo(bucket, Path(self._root).stat().st_mtime_ns // 1_000_000)
+
+    def usage(self, bucket: str) -> Usage:
+        sizes = [item.size for item in self.walk(bucket)]
+        return Usage(len(sizes), sum(sizes))
+
+    # ------------------------------------------------------------------ objects
+
+    def put(
+        self,
+        bucket: str,
+        key: str,
+        source: bytes | BinaryIO,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        if_absent: bool = False,
+        if_etag: str | None = None,
+    ) -> ObjectInfo:
+        check_texts(metadata or {}, "metadata")
+        check_headers(headers or {})
+        parts = self._path(bucket, key)
+        self._check_writable(bucket)
+        condition = Condition(if_absent, if_etag)
+        if key.endswith("/"):
+            return self._put_folder(key, parts, source)
+        with ExitStack() as held:
+            with self._told(key):
+                at = held.enter_context(beneath.folder(self._root, parts[:-1], make=True))
+                condition.check(bucket, key, self._etag(key))
+                draft, descriptor = self._draft(at)
+            held.callback(_forget, at, draft)
+            try:
+                Writing(descriptor, Path(self._root), md5=False).run(source)
+            finally:
+                os.close(descriptor)
+            with self._told(key), self._alone(condition):
+                condition.check(bucket, key, self._etag(key))
+                os.rename(draft, parts[-1], src_dir_fd=at, dst_dir_fd=at)
+                os.fsync(at)
+        return self.head(bucket, key)
+
+    def head(self, bucket: str, key: str) -> ObjectInfo:
+        found = self._open(bucket, key)
+        try:
+            return self._info(key, os.fstat(found))
+        finally:
+            os.close(found)
+
+    def read(
+        self, bucket: str, key: str, start: int = 0, length: int | None = None
+    ) -> Iterator[bytes]:
+        found = self._open(bucket, key)
+        info = self._info(key, os.fstat(found))
+        end = info.size if length is None else min(info.size, start + length)
+        outside = start >= info.size and start > 0
+        if start < 0 or outside or (length is not None and length < 0):
+            os.close(found)
+            last = "" if length is None else start + length - 1
+            raise Invalid("object-range", http=416, key=key, start=start, end=last, size=info.size)
+        return Reading(info, found, start, end)
+
+    def delete(self, bucket: str, keys: Iterable[str]) -> None:
+        self._check(bucket)
+        self._check_writable(bucket)
+        for key in keys:
+            key_bytes(key)
+            parts = beneath.parts_of(key)
+            if parts is None:
+                continue
+            with suppress(FileNotFoundError), self._told(key):
+                self._remove(key, parts)
+
+    def _remove(self, key: str, parts: Names) -> None:
+        with beneath.folder(self._root, parts[:-1]) as at:
+            state = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
+            if key.endswith("/") and stat.S_ISDIR(state.st_mode):
+                os.rmdir(parts[-1], dir_fd=at)
+            elif stat.S_ISREG(state.st_mode) and not key.endswith("/"):
+                os.unlink(parts[-1], dir_fd=at)
+            os.fsync(at)
+
+    def copy(
+        self,
+        bucket: str,
+        key: str,
+        to_bucket: str,
+        to_key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        if key == to_key:
+            return self.describe(bucket, key, metadata=metadata, headers=headers)
+        content = Chain(self.read(bucket, key))
+        return self.put(to_bucket, to_key, content, metadata=metadata, headers=headers)  # type: ignore[arg-type]  # `read` is all that is used
+
+    def describe(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        check_texts(metadata or {}, "metadata")
+        check_headers(headers or {})
+        self._check_writable(bucket)
+        return self.head(bucket, key)
+
+    def list(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        delimiter: str = "",
+        after: str = "",
+        limit: int = 1000,
+    ) -> Listing:
+        self._check(bucket)
+        for part in (prefix, delimiter, after):
+            part_bytes(part)
+        objects: list[ObjectInfo] = []
+        prefixes: Names = []
+        last = ""
+        for info in self._below([], prefix, after, delimiter):
+            at = info.key.find(delimiter, len(prefix)) if delimiter else -1
+            entry = info.key[: at + len(delimiter)] if at >= 0 else info.key
+            if entry == last or entry.encode() <= after.encode():
+                continue
+            if len(objects) + len(prefixes) == limit:
+                return Listing(objects, prefixes, last if limit else None)
+            last = entry
+            if at >= 0:
+                prefixes.append(entry)
+            else:
+                objects.append(info)
+        return Listing(objects, prefixes)
+
+    def walk(self, bucket: str, prefix: str = "") -> Iterator[ObjectInfo]:
+        after: str | None = ""
+        while after is not None:
+            page = self.list(bucket, prefix, after=after)
+            yield from page.objects
+            after = page.next
+
+    def sweep(self) -> None:
+        """Remove what crashed writers left behind: drafts that are old and that nobody writes."""
+        before = time.time() - DRAFT_AGE_S
+        if not self._writable:
+            return
+        for _, _, files, at in os.fwalk(self._root, follow_symlinks=False):
+            for name in files:
+                if name.startswith(beneath.TEMPORARY):
+                    with suppress(OSError):
+                        beneath.remove_abandoned(at, name, before)
+
+    # ------------------------------------------------------------------ inside
+
+    def _below(self, parts: Names, prefix: str, after: str, delimiter: str) -> Iterator[ObjectInfo]:
+        """Files in order; whole folders that cannot matter are not looked into."""
+        above = "".join(f"{part}/" for part in parts)
+        for name, state in beneath.entries(self._root, parts):
+            key = f"{above}{name}"
+            if not stat.S_ISDIR(state.st_mode):
+                if key.startswith(prefix) and len(key.encode()) <= 1024:
+                    yield self._info(key, state)
+                continue
+            place = f"{key}/"
+            if not (place.startswith(prefix) or prefix.startswith(place)):
+                continue
+            if after.encode() > place.encode() and not after.startswith(place):
+                continue
+            yield from self._below([*parts, name], prefix, after, delimiter)
+
+    def _info(self, key: str, state: os.stat_result) -> ObjectInfo:
+        return ObjectInfo(
+            self._name, key, state.st_size, etag_of(state), state.st_mtime_ns // 1_000_000
+        )
+
+    def _etag(self, key: str) -> str | None:
+        try:
+            return self.head(self._name, key).etag
+        except Missing:
+            return None
+
+    def _open(self, bucket: str, key: str) -> int:
+        parts = self._path(bucket, key)
+        if key.endswith("/"):
+            raise Missing("no-such-object", bucket=bucket, key=key)
+        try:
+            with self._told(key):
+                return beneath.file(self._root, parts)
+        except FileNotFoundError as problem:
+            raise Missing("no-such-object", bucket=bucket, key=key) from problem
+
+    def _path(self, bucket: str, key: str) -> Names:
+        self._check(bucket)
+        key_bytes(key)
+        parts = beneath.parts_of(key)
+        if parts is None:
+            raise Invalid("plain-key", key=key, bucket=bucket)
+        return parts
+
+    def _put_folder(self, key: str, parts: Names, source: bytes | BinaryIO) -> ObjectInfo:
+        if source if isinstance(source, bytes) else source.read(1):
+            raise Invalid("plain-folder", key=key, bucket=self._name)
+        with self._told(key), beneath.folder(self._root, parts, make=True) as at:
+            state = os.fstat(at)
+            return ObjectInfo(self._name, key, 0, etag_of(state), state.st_mtime_ns // 1_000_000)
+
+    def _draft(self, at: int) -> tuple[str, int]:
+        """A new file beside where it is to be, whose name is no key."""
+        draft = f"{beneath.TEMPORARY}{secrets.token_hex(8)}"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(draft, flags, 0o666, dir_fd=at)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return draft, descriptor
+
+    @contextmanager
+    def _alone(self, condition: Condition) -> Iterator[None]:
+        """Alone among our own conditional writers; others who write there know no lock."""
+        if condition == ALWAYS:
+            yield
+            return
+        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _told(self, key: str) -> Iterator[None]:
+        try:
+            with of_disk(Path(self._root)):
+                try:
+                    yield
+                except OSError as problem:
+                    if problem.errno in _HARD:
+                        raise Refused("plain-place", key=key, bucket=self._name) from problem
+                    if isinstance(problem, FileNotFoundError):
+                        raise _Absent from problem
+                    raise
+        except _Absent as problem:
+            raise FileNotFoundError(key) from problem
+
+    def _check(self, bucket: str) -> None:
+        if bucket != self._name or not Path(self._root).is_dir():
+            raise Missing("no-such-bucket", bucket=bucket)
+
+    def _check_writable(self, bucket: str) -> None:
+        if not self._writable:
+            raise Refused("bucket-read-only", http=403, bucket=bucket, path=self._root)
+
+
+class _Absent(Exception):
+    """A file that is not there, on its way past what translates errors of the disk."""
+
+
+def _forget(at: int, draft: str) -> None:
+    with suppress(OSError):
+        os.unlink(draft, dir_fd=at)
+
+
+def etag_of(state: os.stat_result) -> str:
+    """Changes whenever a file does, and looks like no digest of its content."""
+    text = f"{state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns}"
+    return f"plain-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
