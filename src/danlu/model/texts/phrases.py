@@ -108,7 +108,6 @@ PHRASES: dict[str, str] = {
     ),
     "images are seen by everybody here": "此处的镜像对所有人可见",
     "use description": "请使用 description",
-    "the address of the S3 server, since objects is s3": "S3 服务器的地址（因为 objects 为 s3）",
     "name one package": "只写一个软件包",
     "name one of {}": "请给出 {} 之一",
     "a name of letters, digits, '.', '_' and '-', at most 64 of them": (
