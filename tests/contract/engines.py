@@ -178,12 +178,15 @@ def _code(program: Program) -> int:
 
 
 class ProcessHouse:
-    def __init__(self, root: Path, **options: Any) -> None:
+    """`packages` is where agents find modules beyond the standard library, other than ours."""
+
+    def __init__(self, root: Path, *, packages: str = "", **options: Any) -> None:
         # As people name them: every path of every task has a space and Chinese in it.
         self.root = root / "数据 data"
         # The checkout may lie where tasks do not look, below /tmp or in a home.
         ours = Isolation(readable=(str(PLAYER.parent),))
         self.options = {"storing": Storing(interval_s=0.1), "isolation": ours, **options}
+        self._packages = packages
         self._open()
 
     def _open(self) -> None:
@@ -192,6 +195,7 @@ class ProcessHouse:
             lambda _plan: Path(sys.prefix),
             **{"objects": {"kind": "folder", "root": self.objects}, **self.options},
         )
+        self.engine._packages = self._packages or self.engine._packages
 
     @property
     def objects(self) -> str:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ FILLS = {
 
 
 @contextmanager
-def small_disk(where: Path, **options: object) -> Iterator[ProcessHouse]:
+def small_disk(where: Path, **options: Any) -> Iterator[ProcessHouse]:
     with mounts.ext4(where, 48 << 20, "-N", "2000") as disk:
         house = ProcessHouse(disk / "house", **options)
         try:

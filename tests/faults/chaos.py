@@ -40,6 +40,11 @@ PATIENCE_S = 2 * HANG_S
 """A point that is armed this long and that nothing else is hit meanwhile is never reached."""
 
 
+HOLD_S = 1.5
+"""A step of a job that a user stops takes this long, so that the stop meets a program that runs,
+on a busy machine too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mix:
     """What jobs are like. Shares are of 1: jobs that a user stops, and ended ones that a user
@@ -164,7 +169,7 @@ class Chaos:
             "WITNESS": str(self.witness.port),
             "LABEL": order.label,
             "STEPS": str(order.steps),
-            "PAUSE": str(self.mix.pause_s),
+            "PAUSE": str(HOLD_S if order.stopped else self.mix.pause_s),
             "CODE": str(order.code),
         }
         body = create_body(order.label, self._code, environments, tasks=order.tasks)

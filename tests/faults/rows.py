@@ -136,12 +136,35 @@ def together(one: Any, other: Any) -> Any:
     return one + other
 
 
+def stamped() -> dict[str, str]:
+    """The commit and the day, now."""
+    return {"commit": commit(ROOT), "day": time.strftime("%Y-%m-%d", time.gmtime())}
+
+
+def commit(root: Path) -> str:
+    """The commit that is checked out, `+` where the sources differ from it, `?` without git."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", root, *words], check=False, capture_output=True, text=True
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        changed = git("status", "--porcelain", "--", "src", "tests")
+        return (git("rev-parse", "--short=10", "HEAD") or "?") + ("+" if changed else "")
+    except FileNotFoundError:
+        return "?"
+
+
 @dataclass(slots=True)
 class Results:
     """What a run of the faults found."""
 
     tests: list[dict[str, Any]] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
+    stamp: dict[str, str] = field(default_factory=stamped)
+    """What was there when the run began."""
 
     def note(self, numbers: list[int], name: str, told: str, outcome: str) -> None:
         """A test that injects these faults has ended."""
@@ -157,7 +180,7 @@ class Results:
         what an earlier one found.
         """
         before = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        stamp = {"commit": commit(ROOT), "day": time.strftime("%Y-%m-%d", time.gmtime())}
+        stamp = self.stamp
         figures = {
             name: {**one, **stamp, "machine": machine()} for name, one in self.figures.items()
         }
@@ -177,19 +200,3 @@ def machine() -> str:
     system = f"{platform.system()} {platform.release()}"
     load = os.getloadavg()[2]  # of 15 minutes: what else ran there
     return f"{os.cpu_count()} × CPU, {system}, Python {platform.python_version()}, load {load:.0f}"
-
-
-def commit(root: Path) -> str:
-    """The commit that is checked out, `+` where the sources differ from it, `?` without git."""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", root, *words], check=False, capture_output=True, text=True
-        )
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        changed = git("status", "--porcelain", "--", "src", "tests")
-        return (git("rev-parse", "--short=10", "HEAD") or "?") + ("+" if changed else "")
-    except FileNotFoundError:
-        return "?"
