@@ -6,12 +6,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from danlu.model.errors import PlatformError
+
 if TYPE_CHECKING:
     from danlu.images.matrix import Matrix
     from danlu.images.refresh import Refreshed
     from danlu.model.image import Answer, Ask, Rejection
+    from danlu.model.texts import Language
     from danlu.node.datasets import DataSet, DataSets
     from danlu.node.gpu import Inventory
+    from danlu.settings import Settings
 
 
 DATASETS = "datasets"
@@ -75,6 +79,26 @@ def control_groups() -> tuple[int, int, tuple[str, ...]]:
 
     found = find()
     return found.present, found.version, tuple(found.controllers)
+
+
+def containers(
+    settings: Settings, language: Language
+) -> tuple[bool, str, str, tuple[str, ...], str, bool]:
+    """Whether jobs run in containers; then why they cannot, the runtime's name and version, what it
+    does not enforce, how it is asked for GPUs, and whether containers outlive its service.
+    """
+    if settings.engine != "container":
+        return False, "", "", (), "", True
+    from danlu.engines.container.runtime import look, socket_of
+
+    try:
+        found = look(socket_of(settings.container_socket))
+    except PlatformError as error:
+        return True, error.message(language), "", (), "", True
+    kind = f"{found.name} {found.version}{', rootless' if found.rootless else ''}"
+    version = f"{kind}, cgroup v{found.cgroups}, {found.socket}"
+    unenforced = (*found.unenforced, *(() if found.seccomp else ("seccomp",)))
+    return True, "", version, unenforced, found.gpu_driver, found.keeps
 
 
 def isolation() -> tuple[str, str, int]:

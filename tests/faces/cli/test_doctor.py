@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from danlu.faces.cli import checks, probe
-from danlu.faces.cli.checks import FAIL, OK, WARN, Check, Examined, Gpus, Groups, Isolation
+from danlu.faces.cli.checks import (
+    FAIL,
+    OK,
+    WARN,
+    Check,
+    Containers,
+    Examined,
+    Gpus,
+    Groups,
+    Isolation,
+)
 from danlu.faces.cli.doctor import unfit
 from danlu.faces.cli.machine import Machine
 from danlu.faces.cli.probe import Torch
@@ -254,3 +264,23 @@ def test_an_environment_that_crashes_takes_nobody_along(
 def test_an_environment_without_an_interpreter(tmp_path: Path) -> None:
     missing = look(tmp_path)._replace(python=tmp_path / "bin" / "python")
     assert checks.environment(missing).key == "environment.missing"
+
+
+@pytest.mark.parametrize(
+    ("found", "level", "words"),
+    [
+        (Containers(), OK, "not used"),
+        (Containers(True, "nothing answers at /x"), FAIL, "nothing answers at /x"),
+        (Containers(True, "", "podman 4.3.1", (), "cdi"), OK, "podman 4.3.1: tasks are held"),
+        (Containers(True, "", "podman 4", ("cpu", "pids"), "cdi"), WARN, "cpu, pids"),
+        (Containers(True, "", "podman 4"), FAIL, "nvidia-ctk cdi generate"),
+        (Containers(True, "", "docker 27", (), "nvidia", keeps=False), WARN, "live-restore"),
+    ],
+)
+def test_the_container_runtime(tmp_path: Path, found: Containers, level: str, words: str) -> None:
+    """(case 52) Also where the machine has a GPU that containers would not get."""
+    examined = look(tmp_path)._replace(containers=found, gpus=Gpus(("H200",)))
+    check = checks.containers(examined)
+    assert check.level == level
+    assert words in said(check)
+    assert said(check, "zh")

@@ -92,6 +92,20 @@ class Objects(NamedTuple):
     problem: str = ""
 
 
+class Containers(NamedTuple):
+    """The container runtime: whether jobs run in it, why it cannot be used (empty = it can), what
+    it is, what it does not hold tasks to, how it is asked for GPUs (empty = it cannot be), and
+    whether containers outlive its service.
+    """
+
+    wanted: bool = False
+    problem: str = ""
+    version: str = ""
+    unenforced: tuple[str, ...] = ()
+    gpu_driver: str = ""
+    keeps: bool = True
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -108,6 +122,7 @@ class Examined(NamedTuple):
     objects: Objects = Objects()
     datasets: tuple[int, int, int] = (0, 0, 0)
     """How many data sets stay on this machine, their size, and the most there may be, in bytes."""
+    containers: Containers = Containers()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -363,6 +378,24 @@ def landlock(examined: Examined) -> Check:
     return Check("landlock", OK if whole else WARN, key, params)
 
 
+def containers(examined: Examined) -> Check:
+    """The container runtime, where jobs run in it."""
+    found = examined.containers
+    params = {"detail": found.problem, "version": found.version}
+    if not found.wanted:
+        return Check("containers", OK, "containers.unused", params)
+    if found.problem:
+        return Check("containers", FAIL, "containers.none", params)
+    if found.unenforced:
+        missing = ", ".join(found.unenforced)
+        return Check("containers", WARN, "containers.partly", {**params, "missing": missing})
+    if examined.gpus.models and not found.gpu_driver:
+        return Check("containers", FAIL, "containers.no-gpus", params)
+    if not found.keeps:
+        return Check("containers", WARN, "containers.fleeting", params)
+    return Check("containers", OK, "containers.held", params)
+
+
 def locale(examined: Examined) -> Check:
     """File names in UTF-8."""
     encoding = examined.machine.encoding().lower()
@@ -404,5 +437,6 @@ def port(examined: Examined) -> Check:
 
 CHECKS: tuple[Callable[[Examined], Check], ...] = (
     system, python, environment, torch, driver, cuda, gpus, cpus, memory, limits, shm, data,
-    objects, disk, datasets, clock, cgroup, namespaces, landlock, locale, server, port,
+    objects, disk, datasets, clock, cgroup, namespaces, landlock, containers, locale, server,
+    port,
 )  # fmt: skip

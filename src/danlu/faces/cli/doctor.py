@@ -46,6 +46,7 @@ def doctor(session: Session) -> int:
             storing.trouble(loaded, session.language),
         ),
         kept(session.data, loaded.dataset_cache_gib << 30),
+        checks.Containers(*host.containers(loaded, session.language)),
     )
     found = list(checks.every(examined))
     rows = [

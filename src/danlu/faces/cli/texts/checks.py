@@ -23,6 +23,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "name.cgroup": ("cgroup", "cgroup"),
     "name.namespaces": ("namespaces", "命名空间"),
     "name.landlock": ("Landlock", "Landlock"),
+    "name.containers": ("containers", "容器"),
     "name.locale": ("locale", "区域设置"),
     "name.server": ("server", "服务器"),
     "name.port": ("port", "端口"),
@@ -253,6 +254,45 @@ CHECKS: dict[str, tuple[str, str]] = {
             " the kernel's lsm= list"
         ),
         "无：任务可读取服务器用户能读取的一切；需要 Linux 5.13，且内核参数 lsm= 中包含 landlock",
+    ),
+    "containers.unused": (
+        "not used: jobs run as processes (engine = process)",
+        "未使用：作业作为进程运行（engine = process）",
+    ),
+    "containers.none": ("{detail}", "{detail}"),
+    "containers.held": (
+        "{version}: tasks are held to their flavor's memory, processors and processes",
+        "{version}：任务的内存、处理器和进程数按规格限制",
+    ),
+    "containers.partly": (
+        (
+            "{version} does not hold tasks to: {missing}; it needs the control groups of these (as"
+            " root, or delegated to the user: systemctl edit user@.service, Delegate=yes)"
+        ),
+        (
+            "{version} 不限制以下各项：{missing}；需要相应的 cgroup（以 root 运行，或委派给用户："
+            "systemctl edit user@.service，Delegate=yes）"
+        ),
+    ),
+    "containers.no-gpus": (
+        (
+            "{version} cannot give containers a GPU: install nvidia-container-toolkit, then run"
+            " nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+        ),
+        (
+            "{version} 无法向容器提供 GPU：请安装 nvidia-container-toolkit，再执行 nvidia-ctk cdi"
+            " generate --output=/etc/cdi/nvidia.yaml"
+        ),
+    ),
+    "containers.fleeting": (
+        (
+            '{version} ends all containers when its daemon ends; set "live-restore": true in'
+            " /etc/docker/daemon.json"
+        ),
+        (
+            "{version} 的守护进程结束时会终止全部容器；请在 /etc/docker/daemon.json 中设置"
+            ' "live-restore": true'
+        ),
     ),
     "locale.found": ("{encoding}", "{encoding}"),
     "locale.other": (
