@@ -178,9 +178,11 @@ def test_a_page_whose_plus_is_sometimes_a_space() -> None:
 
 def test_keys_survive_their_way_through_xml() -> None:
     for key in ("a<b>&c", "new\nline", "tab\t", "中文", "😀", "\x01"):
-        body = xml.element("Delete", [xml.text("Key", key)])
-        if key != "\x01":  # XML 1.0 has no such character: servers read the reference
+        if xml.holds(key):
+            body = xml.element("Delete", [xml.text("Key", key)])
             assert xml.fields(xml.parse(body))["Key"] == key
+        else:
+            assert key == "\x01"
 
 
 def test_a_journal_is_for_one_and_survives_its_writer(tmp_path: Path) -> None:

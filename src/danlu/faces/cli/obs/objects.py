@@ -252,8 +252,12 @@ class Objects:
 
     def delete(self, bucket: str, keys: Sequence[str]) -> list[tuple[str, str]]:
         """Remove objects; those that could not be, with the reason."""
-        if len(keys) == 1:
-            self.call("DELETE", bucket, keys[0])
+        # No document can hold some characters that keys may have.
+        together = [key for key in keys if len(keys) > 1 and xml.holds(key)]
+        for key in keys if not together else (key for key in keys if not xml.holds(key)):
+            self.call("DELETE", bucket, key)
+        keys = together
+        if not keys:
             return []
         from base64 import b64encode
         from hashlib import md5
