@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from danlu import settings
-from danlu.flow.buckets import OWNER, Buckets
+from danlu.flow.buckets import OWNER, SEEN_FOR_S, Buckets
 from danlu.model.errors import Denied, Missing, Refused
 from danlu.wiring import Running, open_platform
 
@@ -18,9 +19,42 @@ def running(tmp_path: Path) -> Running:
     return open_platform(loaded)
 
 
+@dataclass
+class Hand:
+    """A clock that is set by hand."""
+
+    at: float = 0.0
+
+    def now(self) -> int:
+        return int(self.at * 1000)
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def test_a_bucket_that_has_gone_is_missed_after_some_seconds_at_most(running: Running) -> None:
+    platform, clock = running.platform, Hand()
+    buckets = Buckets(platform.records, platform.objects, clock, "first")
+    try:
+        buckets.create("first", "one")
+        buckets.check("first", "one")
+        platform.objects.delete_bucket("one")
+        clock.at = SEEN_FOR_S - 1
+        buckets.check("first", "one")
+        clock.at = SEEN_FOR_S
+        with pytest.raises(Missing):
+            buckets.check("first", "one")
+        buckets.create("first", "one")
+        buckets.delete("first", "one")
+        with pytest.raises(Missing):
+            buckets.check("first", "one")
+    finally:
+        running.close()
+
+
 def test_a_bucket_belongs_to_who_made_it(running: Running) -> None:
     platform = running.platform
-    buckets = Buckets(platform.records, platform.objects, "first")
+    buckets = Buckets(platform.records, platform.objects, platform.clock, "first")
     try:
         buckets.create("first", "one")
         buckets.create("second", "two")
@@ -40,7 +74,7 @@ def test_a_bucket_belongs_to_who_made_it(running: Running) -> None:
             buckets.delete("first", "two")
         buckets.delete("second", "two")
         buckets.create("first", "two")
-        again = Buckets(platform.records, platform.objects, "first")
+        again = Buckets(platform.records, platform.objects, platform.clock, "first")
         assert again.owner("two") == "first"
         assert platform.records.setting(f"{OWNER}two") == "first"
     finally:

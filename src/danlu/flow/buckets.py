@@ -12,33 +12,50 @@ from collections.abc import Sequence
 from danlu.model.errors import Denied, Refused
 from danlu.ports.objects import ObjectStore
 from danlu.ports.records import Records
+from danlu.ports.world import Clock
 
 OWNER = "bucket-owner:"
+SEEN_FOR_S = 5.0
+MOST = 10_000
+"""Names that are remembered."""
 
 
 class Buckets:
     """The buckets of the workspaces of one server. May be used from any thread."""
 
-    def __init__(self, records: Records, objects: ObjectStore, first_workspace: str) -> None:
+    def __init__(
+        self, records: Records, objects: ObjectStore, clock: Clock, first_workspace: str
+    ) -> None:
         self._records = records
         self._objects = objects
+        self._clock = clock
         self._first = first_workspace
         self._lock = threading.Lock()
         self._owners: dict[str, str] = {}
+        self._seen: dict[str, float] = {}
 
     def owner(self, bucket: str) -> str:
         """The workspace that a bucket of this name belongs to, whether there is one or not."""
         found = self._owners.get(bucket)
         if found is None:
             found = self._records.setting(OWNER + bucket) or self._first
-            if len(self._owners) > 10_000:
+            if len(self._owners) > MOST:
                 self._owners.clear()
             self._owners[bucket] = found
         return found
 
     def check(self, workspace: str, bucket: str) -> None:
-        """Denied (403) for another workspace's bucket, Missing where there is none."""
-        self._objects.bucket(bucket)
+        """Denied (403) for another workspace's bucket, Missing where there is none.
+
+        One that was there is taken to be there for some seconds: a store may have to ask a server,
+        and will say itself that a bucket has gone.
+        """
+        now = self._clock.monotonic()
+        if now - self._seen.get(bucket, -SEEN_FOR_S) >= SEEN_FOR_S:
+            self._objects.bucket(bucket)
+            if len(self._seen) > MOST:
+                self._seen.clear()
+            self._seen[bucket] = now
         if self.owner(bucket) != workspace:
             raise Denied("obs-bucket-denied", http=403, bucket=bucket)
 
@@ -65,4 +82,5 @@ class Buckets:
         """Remove an empty bucket; its name is free for everyone then."""
         self.check(workspace, bucket)
         with self._lock:
+            self._seen.pop(bucket, None)
             self._objects.delete_bucket(bucket)

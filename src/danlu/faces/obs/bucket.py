@@ -47,6 +47,7 @@ async def create_bucket(door: Door, request: Request) -> Answer:
 @operations("HEAD", "bucket", action="obs:bucket:HeadBucket")
 async def head_bucket(door: Door, request: Request) -> Answer:
     """Whether there is a bucket, and where."""
+    await door.run(door.objects.bucket, request.bucket)
     return Reply(b"", headers=_headers(door, request))
 
 

@@ -40,7 +40,8 @@ class Door:
         self.objects: ObjectStore = running.platform.objects
         self.region = running.workspace.region
         self.admission = Admission(server.gate, running.platform.clock)
-        self.buckets = Buckets(running.platform.records, self.objects, running.workspace.id)
+        platform = running.platform
+        self.buckets = Buckets(platform.records, self.objects, platform.clock, running.workspace.id)
         self.names = frozenset(
             name.lower() for name in (*LOOPBACK_NAMES, *names_of(running.settings))
         )
