@@ -176,6 +176,7 @@ STATUS = reply(
         "default_flavor": STRING,
         "local_paths": BOOLEAN,
         "bucket": STRING,
+        "obs": {**STRING, "description": "where the objects are; empty = no door"},
     }
 )
 

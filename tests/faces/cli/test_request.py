@@ -150,7 +150,7 @@ def test_what_is_no_time(text: str) -> None:
 
 
 def test_channels(project: Path) -> None:
-    made = request.inputs([f"data={project}", "obs=obs://b/k/"], remote=False)
+    made = request.inputs([f"data={project}", "obs=obs://b/k/"], None)
     assert [one["remote"]["obs"]["obs_url"] for one in made] == [f"file://{project}", "obs://b/k/"]
     made = request.outputs(["model", "logs=/x/y/../z"], "obs://danlu/jobs/j/outputs/", remote=False)
     assert [one["remote"]["obs"]["obs_url"] for one in made] == [
@@ -162,7 +162,7 @@ def test_channels(project: Path) -> None:
 @pytest.mark.parametrize("word", ["data", "=x", ""])
 def test_a_channel_without_name_or_path(word: str) -> None:
     with pytest.raises(Failure, match="NAME=VALUE"):
-        request.inputs([word], remote=False)
+        request.inputs([word], None)
 
 
 def test_an_output_with_an_empty_path() -> None:
@@ -172,10 +172,10 @@ def test_an_output_with_an_empty_path() -> None:
 
 def test_paths_of_this_machine_mean_nothing_elsewhere(project: Path) -> None:
     with pytest.raises(Failure, match="obs://") as caught:
-        request.inputs([f"data={project}"], remote=True)
+        request.outputs([f"data={project}"], "", remote=True)
     assert caught.value.exit_status == REFUSED
     with pytest.raises(Failure, match="does not exist"):
-        request.inputs([f"data={project}/nope"], remote=False)
+        request.inputs([f"data={project}/nope"], None)
 
 
 def test_bytes_that_are_no_text_are_refused(project: Path) -> None:

@@ -11,7 +11,7 @@ from danlu.faces.cli.session import utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 CODE_ROOT = "/home/ma-user/modelarts/user-job-dir"
@@ -132,12 +132,19 @@ def assignments(words: Iterable[str], option: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def inputs(words: Iterable[str], *, remote: bool) -> list[dict[str, Any]]:
-    """Input channels. Paths of this machine are only good for a server of this machine."""
-    return [
-        channel(name, place(value, f"--input {name}", remote=remote, must_exist=True))
-        for name, value in assignments(words, "--input")
-    ]
+def inputs(words: Iterable[str], send: Callable[[str, str], str] | None) -> list[dict[str, Any]]:
+    """Input channels. Paths of this machine are good only for a server of this machine; `send`
+    takes them to another one, and gives the place that they have there.
+    """
+    channels = []
+    for name, value in assignments(words, "--input"):
+        option = f"--input {name}"
+        if send is not None and "://" not in value:
+            url = send(value, option)
+        else:
+            url = place(value, option, remote=False, must_exist=True)
+        channels.append(channel(name, url))
+    return channels
 
 
 def outputs(words: Iterable[str], home: str, *, remote: bool) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from danlu.faces.cli.table import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -208,7 +209,7 @@ def _channels(session: Session, body: dict[str, Any], home: str, options: dict[s
     remote = bool(given) and not session.client().endpoint.data
     algorithm = body["algorithm"]
     for kind, channels in (
-        ("inputs", request.inputs(options["inputs"], remote=remote)),
+        ("inputs", request.inputs(options["inputs"], _sender(session) if remote else None)),
         ("outputs", request.outputs(options["outputs"], home, remote=remote)),
     ):
         named = {channel["name"] for channel in channels}
@@ -217,6 +218,17 @@ def _channels(session: Session, body: dict[str, Any], home: str, options: dict[s
     if options["prefetch"]:
         for one in algorithm["outputs"]:
             one["prefetch_to_local"] = True
+
+
+def _sender(session: Session) -> Callable[[str, str], str]:
+    """What takes inputs of this machine to a server elsewhere."""
+
+    def send(path: str, option: str) -> str:
+        from danlu.faces.cli.obs.sending import send
+
+        return send(session, path, option)
+
+    return send
 
 
 def _send_code(session: Session, work: Work, body: dict[str, Any]) -> None:

@@ -91,6 +91,7 @@ async def status(server: Server, call: Call) -> Answer:
             "default_flavor": default_flavor(server),
             "local_paths": platform.limits.local_paths and platform.engine.powers.local_paths,
             "bucket": platform.limits.bucket,
+            "obs": platform.obs,
         }
     )
 

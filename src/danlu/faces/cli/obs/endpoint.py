@@ -38,10 +38,11 @@ def _elsewhere(url: str, environ: Mapping[str, str]) -> Objects:
 
 def _of_server(session: Session) -> Objects:
     server = session.client().endpoint
-    if not server.obs:
+    url = server.obs or str(session.get("status").get("obs", ""))
+    if not url:
         raise Failure(MISSING, "obs-no-door", api=server.api)
     keys = (server.access_key, server.secret_key)
-    return _opened(Endpoint(server.obs, "", *keys, ca=server.ca, pin=server.pin))
+    return _opened(Endpoint(url, "", *keys, ca=server.ca, pin=server.pin))
 
 
 def _opened(endpoint: Endpoint, token: str = "", region: str = "") -> Objects:

@@ -45,6 +45,14 @@ STORAGE: dict[str, tuple[str, str]] = {
         "this would empty the whole bucket {bucket}; add --yes if that is meant",
         "这会清空整个桶 {bucket}；确认如此请加 --yes",
     ),
+    "obs-sending": (
+        "sending {files} files of {path} to {place}",
+        "正在将 {path} 的 {files} 个文件发送到 {place}",
+    ),
+    "obs-unsent": (
+        "{count} files of {path} could not be sent; the same command sends the rest",
+        "{path} 有 {count} 个文件未能发送；重新执行同一命令可发送其余部分",
+    ),
     # data sets on this machine
     "cache-missing": (
         "no data set here begins with '{digest}'; danlu cache ls lists them",
