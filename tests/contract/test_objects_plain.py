@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from danlu.model.errors import Invalid, Missing, PlatformError, Refused
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused, Unavailable
 from danlu.node.store import open_store
 from danlu.ports.objects import Editing, Multipart, ObjectStore, Sweeping, Tagging
 from danlu.stores.plain import Directory
@@ -274,3 +275,39 @@ def test_a_killed_put_is_never_visible_and_swept(store: ObjectStore, root: Path)
     store.sweep()
     assert not draft.exists()
     assert young.exists()
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(store: ObjectStore, root: Path) -> None:
+    place = root / "b.txt"
+    for change in (bytes(3 << 20), b"cut"):
+        place.write_bytes(random.Random(1).randbytes(3 << 20))
+        reading = store.read("data", "b.txt")
+        next(reading)
+        with place.open("r+b") as file:
+            file.write(change)
+            file.truncate(len(change))
+        with pytest.raises(Unavailable) as changed:
+            list(reading)
+        assert changed.value.key == "object-changed"
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.ETIMEDOUT])
+def test_a_mount_that_is_away_is_worth_another_try(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """(reliability row 39)"""
+
+    def fails(*_: object, **__: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as away:
+        away.setattr(os, "pread", fails)
+        with pytest.raises(Unavailable) as error:
+            content(store, "data", "b.txt")
+    assert error.value.retry
+    with monkeypatch.context() as away:
+        away.setattr(os, "open", fails)
+        for use in (store.head, store.read):
+            with pytest.raises(Unavailable):
+                use("data", "b.txt")
+    assert content(store, "data", "b.txt") == b"b.txt"

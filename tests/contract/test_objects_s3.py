@@ -293,7 +293,7 @@ S3Store(sys.argv[1], keys=sys.argv[2]).put(sys.argv[3], "killed", Endless())
 
 
 def test_a_killed_put_is_never_visible(direct: S3Store, bucket: str, tmp_path: Path) -> None:
-    """(row 37) What is left is an upload that can be seen and aborted."""
+    """(row 37) What is left is an upload, which a sweep aborts when it is old."""
     keys = tmp_path / "keys.toml"
     keys.touch(0o600)
     keys.write_text(f'access_key = "{seaweed.ACCESS}"\nsecret_key = "{seaweed.SECRET}"\n')
@@ -311,5 +311,10 @@ def test_a_killed_put_is_never_visible(direct: S3Store, bucket: str, tmp_path: P
         direct.head(bucket, "killed")
     left = direct.uploads(bucket, "killed").uploads
     assert len(left) == 1
-    direct.abort_upload(bucket, "killed", left[0].id)
-    assert not direct.uploads(bucket, "killed").uploads
+    other = new_bucket(direct)
+    direct.create_upload(other, "of somebody else")
+    for age, stay in (("3600", 1), ("0", 0)):
+        named = s3_store(seaweed.endpoint(), buckets=f"danlu={bucket}", upload_age_s=age)
+        named.sweep()
+        assert len(direct.uploads(bucket, "killed").uploads) == stay
+    assert len(direct.uploads(other).uploads) == 1

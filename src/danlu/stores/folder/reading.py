@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Self
 
 from danlu.ports.objects import ObjectInfo
-from danlu.stores.folder.failures import damaged
+from danlu.stores.folder.failures import damaged, from_os
 from danlu.stores.folder.writing import CHUNK, Source
+
+AWAY = frozenset({errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTCONN, errno.EINTR})
+"""Said of files of another machine that may answer again; the content is not damaged."""
 
 
 class Reading(Iterator[bytes]):
@@ -20,22 +25,30 @@ class Reading(Iterator[bytes]):
 
     def __init__(self, info: ObjectInfo, descriptor: int, start: int, end: int) -> None:
         self._descriptor = descriptor
-        self._info = info
+        self.info = info
         self._at = start
         self._end = end
 
     def __next__(self) -> bytes:
         if self._at >= self._end or self._descriptor < 0:
+            if self._descriptor >= 0:
+                self.check(self._descriptor)
             self.close()
             raise StopIteration
         try:
             chunk = os.pread(self._descriptor, min(CHUNK, self._end - self._at), self._at)
         except OSError as problem:
-            raise damaged(self._info.bucket, self._info.key, str(problem)) from problem
+            if problem.errno in AWAY:
+                raise from_os(problem, Path(self.info.bucket)) from problem
+            raise damaged(self.info.bucket, self.info.key, str(problem)) from problem
         if not chunk:
-            raise damaged(self._info.bucket, self._info.key, f"it ends at byte {self._at}")
+            self.check(self._descriptor)
+            raise damaged(self.info.bucket, self.info.key, f"it ends at byte {self._at}")
         self._at += len(chunk)
         return chunk
+
+    def check(self, descriptor: int) -> None:
+        """Raise where what was read is not what it was. Blobs never change."""
 
     def __enter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from danlu.model.errors import Invalid, Missing, Refused
+from danlu.model.errors import Invalid, Missing, Refused, Unavailable
 from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, StorePowers, Usage
 from danlu.stores.folder.condition import ALWAYS, Condition
 from danlu.stores.folder.failures import of_disk
@@ -120,7 +120,7 @@ class Directory:
             os.close(found)
             last = "" if length is None else start + length - 1
             raise Invalid("object-range", http=416, key=key, start=start, end=last, size=info.size)
-        return Reading(info, found, start, end)
+        return Watched(info, found, start, end)
 
     def delete(self, bucket: str, keys: Iterable[str]) -> None:
         self._check(bucket)
@@ -318,6 +318,15 @@ class Directory:
 
 class _Absent(Exception):
     """A file that is not there, on its way past what translates errors of the disk."""
+
+
+class Watched(Reading):
+    """Content of a file into which others may write meanwhile: that is told, never a mixture."""
+
+    def check(self, descriptor: int) -> None:
+        if etag_of(os.fstat(descriptor)) != self.info.etag:
+            info = self.info
+            raise Unavailable("object-changed", bucket=info.bucket, key=info.key, at=info.size)
 
 
 def _forget(at: int, draft: str) -> None:

@@ -13,13 +13,16 @@ from danlu.stores.s3.client import TIMEOUT_S, TRIES, Client, Patience, Request
 from danlu.stores.s3.keys import PATHS, check_key, keys_of, names_of
 from danlu.stores.s3.reading import Opened, Reading
 
+UPLOAD_AGE_S = 7 * 24 * 3600.0
+
 
 class Server:
     """A server and its buckets.
 
     `keys`: a TOML file with access_key, secret_key and perhaps token, which only its owner may
     read. `buckets`: "ours=theirs, …", where buckets have other names there; others than those
-    are not touched then. `tries`, `timeout_s`: see `Patience`.
+    are not touched then. `tries`, `timeout_s`: see `Patience`. `upload_age_s`: uploads to those
+    buckets that were begun so long ago are aborted by a sweep.
     """
 
     def __init__(
@@ -31,11 +34,13 @@ class Server:
         buckets: str = "",
         tries: int | str = TRIES,
         timeout_s: float | str = TIMEOUT_S,
+        upload_age_s: float | str = UPLOAD_AGE_S,
     ) -> None:
         patience = Patience(tries=int(tries), timeout_s=float(timeout_s))
         self._client = Client(endpoint, keys_of(keys, region), patience)
         self._names = names_of(buckets)
         self._paths: bool | None = None
+        self._upload_age_s = float(upload_age_s)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -8,6 +8,7 @@ import mmap
 import os
 import re
 import tempfile
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,7 +42,18 @@ class Source(Protocol):
 
 
 class S3Uploads(Server):
-    """`Multipart` on an S3 server. The server sweeps stale uploads, by its lifecycle rules."""
+    """`Multipart` on an S3 server."""
+
+    def sweep(self) -> None:
+        """Abort stale uploads to the buckets that are named as ours; what others left in other
+        buckets is theirs. A failure is not worth telling: they stay.
+        """
+        before = (time.time() - self._upload_age_s) * 1000
+        for bucket in self._names:
+            with suppress(PlatformError):
+                for upload in list(self._all(bucket, "")):
+                    if upload.created_at <= before:
+                        self._abort(bucket, upload.key, upload.id)
 
     def create_upload(
         self,
