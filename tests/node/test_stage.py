@@ -381,6 +381,20 @@ def test_requirements_are_installed_for_this_task_alone(site: Site) -> None:
     assert {"requirements-installing", "requirements-installed"} <= site.notes().keys()
 
 
+def test_packages_that_the_job_names_are_installed_beside_those_of_its_code(site: Site) -> None:
+    """Without an image: by pip, wherever the task's directory lies."""
+    wheels = site.root / "wheels"
+    for name in ("danlu_probe_a", "danlu_probe_b"):
+        wheel(wheels, name, "1.0", "value = 1\n")
+    changes = requirements(site, f"--no-index\n--find-links {wheels}\ndanlu_probe_a==1.0\n")
+
+    world = site.stage(**changes, packages=("danlu_probe_b>=1",))
+
+    line = "import danlu_probe_a, danlu_probe_b; print('both')"
+    told = subprocess.run([world.argv[0], "-c", line], capture_output=True, text=True, check=True)
+    assert told.stdout == "both\n"
+
+
 def test_requirements_that_cannot_be_installed_end_the_task_with_pips_words(site: Site) -> None:
     """(cases 1, 2): nothing else is installed in the place of what was asked for."""
     changes = requirements(site, "--no-index\ndanlu_no_such_package==9.9\n")

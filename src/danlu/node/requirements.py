@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -54,7 +55,7 @@ def whole(directory: TaskDirectory, plan: AgentPlan, file: Path | None) -> Path:
     packages = plan.plan.packages
     if not packages and file is not None:
         return file
-    lines = [*([f"-r {file}"] if file is not None else []), *packages]
+    lines = [*([f"-r {shlex.quote(str(file))}"] if file is not None else []), *packages]
     made = Path(directory.file(files.WORK), FILE)
     made.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return made
