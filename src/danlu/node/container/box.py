@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ OWNER_LABEL = "io.danlu.engine"
 UNSTARTED = ("created", "configured", "initialized")
 TMPFS = "rw,exec,nosuid,nodev,mode=1777"
 NOT_FOUND, CONFLICT = 404, 409
+REMOVE_LIMIT_S = 30.0
+PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +112,17 @@ class Box:
 
     def remove(self) -> None:
         """End it if it runs, and forget it. RuntimeRefused where it is somebody else's."""
-        there = self.find()
-        if there is None:
-            return
-        if there.token != self._token:
-            raise RuntimeRefused(CONFLICT, f"'{self._plan.name}' is not of this attempt")
-        with suppress(RuntimeRefused):  # it may be gone by now, or be on its way
-            self._api.call("DELETE", self._path, {"force": "true", "v": "true"})
-        if self.find() is not None:
-            raise RuntimeRefused(CONFLICT, f"'{self._plan.name}' cannot be removed")
+        until = time.monotonic() + REMOVE_LIMIT_S
+        while (there := self.find()) is not None:
+            if there.token != self._token:
+                raise RuntimeRefused(CONFLICT, f"'{self._plan.name}' is not of this attempt")
+            if time.monotonic() > until:
+                raise RuntimeRefused(CONFLICT, f"'{self._plan.name}' cannot be removed")
+            # Somebody else's removal, of an agent that has ended, may be under way.
+            with suppress(RuntimeRefused):
+                self._api.call("DELETE", self._path, {"force": "true", "v": "true"})
+                continue
+            time.sleep(PAUSE_S)
 
     def described(
         self, image: str, found: World, env: Mapping[str, str], shape: Shape
