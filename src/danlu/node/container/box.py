@@ -82,7 +82,8 @@ class Box:
         try:
             data = self._api.call("GET", f"{self._path}/json")
         except RuntimeRefused as refused:
-            if refused.status == NOT_FOUND:
+            # While it is being removed podman says so with 500.
+            if refused.status == NOT_FOUND or "no such container" in str(refused):
                 return None
             raise
         state = data.get("State") or {}
