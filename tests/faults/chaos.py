@@ -30,7 +30,9 @@ from tests.faults.history import Accepted, History, Kill, Look, Order, Remains, 
 from tests.faults.house import PROGRAM, House, create_body, opened
 from tests.faults.witness import Witness
 
-OF_JOBS = tuple(point for point in POINTS if not point.startswith(("image.", "dataset.")))
+OF_JOBS = tuple(
+    point for point in POINTS if not point.startswith(("image.", "dataset.", "container."))
+)
 """No job here makes an image (tests/images/test_realise.py kills at those points) or keeps a data
 set on the machine.
 """

@@ -84,6 +84,13 @@ POINTS: Mapping[str, str] = {
     "shim.ended": "the program has ended, what it left running has not",
     "shim.before-exit": "the log is closed, the exit record is not there",
     "shim.after-exit": "the exit record is there, the lock is held",
+    # the agent of a container
+    "container.staged": "everything is staged, the runtime has been asked for nothing",
+    "container.ordered": "the container has been started, nothing of it is on record",
+    "container.recorded": "the program is on record, it has not begun",
+    "container.started": "the program runs",
+    "container.before-exit": "the log is closed, the exit record is not there",
+    "container.after-exit": "the exit record is there, the lock is held",
 }
 """Every point, and what stands when a process passes it."""
 

@@ -206,11 +206,11 @@ class ContainerAgent(Agent):
             read_only=not self._facts.home,
         )
         env = outfit.variables(self._plan, found)
-        crash_point("agent.staged", self._directory.path)
+        crash_point("container.staged", self._directory.path)
         self._patiently(lambda: self._box.make(self._facts.id, found, env, shape), self._check)
         self._entry.open()
         self._patiently(self._box.start, self._check)
-        crash_point("agent.ordered", self._directory.path)
+        crash_point("container.ordered", self._directory.path)
 
     def _let_go(self, init: ProcessIdentity) -> None:
         """Wait until the script says what is there, look at what holds it, and let it go on."""
@@ -244,11 +244,11 @@ class ContainerAgent(Agent):
             "began_s": ending.boot_clock(),
         }
         self._directory.publish(files.TASK, record)
-        crash_point("shim.recorded", self._directory.path)
+        crash_point("container.recorded", self._directory.path)
         self._entry.go()
         self._directory.reserve(files.EXIT)
         self._directory.note("task-started", pid=init["pid"])
-        crash_point("shim.started", self._directory.path)
+        crash_point("container.started", self._directory.path)
 
     def _refusal(self, gpus: int, missing: str, init: ProcessIdentity) -> ExitFile | None:
         """The exit record of a program that may not start; None if it may."""
@@ -353,9 +353,9 @@ class ContainerAgent(Agent):
                 tap.pump.sync()
             except OSError:
                 record["detail"]["log_damaged"] = 1
-        crash_point("shim.before-exit", self._directory.path)
+        crash_point("container.before-exit", self._directory.path)
         self._publish_exit(record)
-        crash_point("shim.after-exit", self._directory.path)
+        crash_point("container.after-exit", self._directory.path)
 
     def _see_off(self, init: ProcessIdentity) -> int:
         """Wait for what the program left running, as long as it may; how many are still there."""
