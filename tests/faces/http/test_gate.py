@@ -37,6 +37,7 @@ def target(shared: Live, route: DeclaredRoute, job_id: str = "none") -> str:
         "digest": "0" * 64,
         "workspace": shared.project,
         "job": job_id,
+        "image_id": "none",
     }
     return route.path.format(**values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,14 @@ IMAGES = "/v1/{p}/images"
 
 
 @pytest.fixture
-def text(tmp_path: Path) -> str:
-    return lock.canonical(small.locked([small.wheel(tmp_path, "torch", "2.13.0+cpu")]))
+def text(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A lock that no other test has: the tests share one server, and what is the same is one."""
+    own = hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
+    wheels = [
+        small.wheel(tmp_path, "torch", "2.13.0+cpu"),
+        small.wheel(tmp_path, f"own{own}", "1.0"),
+    ]
+    return lock.canonical(small.locked(wheels))
 
 
 def register(shared: Live, name: str, text: str) -> Any:
