@@ -55,7 +55,33 @@ def train(options: argparse.Namespace, device: torch.device) -> tuple[nn.Module,
     return model, float(loss.detach())
 
 
-def main() -> None:
+def run(options: argparse.Namespace, device: torch.device) -> bool:
+    """Train and say how it went; whether all ranks have the same parameters."""
+    model, loss = train(options, device)
+    difference = spread(model)
+    agree = "agree" if difference == 0 else f"differ by {difference:g}"
+    # One write a line: the ranks share one log.
+    sys.stdout.write(
+        f"rank {dist.get_rank()} of {dist.get_world_size()}: loss {loss:.6f}, "
+        f"parameters {agree} with rank 0\n"
+    )
+    sys.stdout.flush()
+    # Who is done first does not close connections under the others.
+    dist.barrier()
+    return difference == 0
+
+
+def leave(status: int) -> None:
+    """End at once. A thread of torch that asks for the interpreter while that shuts down is unwound
+    by CPython before 3.14, and C++ takes that for a crash: now and then a run that had done all of
+    its work would end with SIGABRT ("terminate called without an active exception").
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def main() -> int:
     options = parse_arguments()
     if "RANK" not in os.environ:
         sys.exit("train.py: start it with torchrun, which tells each process its rank")
@@ -65,20 +91,11 @@ def main() -> None:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if cuda else "gloo")
     try:
-        model, loss = train(options, device)
-        difference = spread(model)
-        agree = "agree" if difference == 0 else f"differ by {difference:g}"
-        # One write a line: the ranks share one log.
-        sys.stdout.write(
-            f"rank {dist.get_rank()} of {dist.get_world_size()}: loss {loss:.6f}, "
-            f"parameters {agree} with rank 0\n"
-        )
-        sys.stdout.flush()
-        if difference:
-            sys.exit(1)
+        agree = run(options, device)
     finally:
         dist.destroy_process_group()
+    return 0 if agree else 1
 
 
 if __name__ == "__main__":
-    main()
+    leave(main())

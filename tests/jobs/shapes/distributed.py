@@ -23,3 +23,4 @@ if rank == 0:
     mox.file.write(os.path.join(args.train_url, "count.txt"), f"{int(count)} {args.note}")
 dist.barrier()
 dist.destroy_process_group()
+os._exit(0)  # see `leave` of examples/ddp/train.py
