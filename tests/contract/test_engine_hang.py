@@ -106,9 +106,7 @@ def test_what_is_stopped_for_a_hang_shows_its_stack_first(house: ProcessHouse) -
     house.engine.stop(ref, 5, StopReason.HANG)
     finish(house, ref)
     assert "--- process" in stack_text(house, ref)
-    notice = json.loads(
-        next((house.directory(ref)).rglob(Path(files.NOTICE).name)).read_text("utf-8")
-    )
+    notice = json.loads((house.directory(ref) / files.NOTICE).read_text("utf-8"))
     assert notice["reason"] == "hang"
 
 
