@@ -59,11 +59,20 @@ def _environment(prefix: Path) -> dict[str, str]:
     return {name: found[name] for name in order if name in found}
 
 
-def _python(prefix: Path) -> str:
+def venv_version(prefix: Path) -> str:
+    """Python's version as a virtual environment names it; empty where nothing does."""
+    found = ""
     with suppress(OSError):
         for line in (prefix / "pyvenv.cfg").read_text("utf-8", "replace").splitlines():
             key, _, value = line.partition("=")
             if key.strip() in ("version", "version_info"):
-                return ".".join(value.strip().split(".")[:3])
+                found = value.strip()
+    return found
+
+
+def _python(prefix: Path) -> str:
+    named = venv_version(prefix)
+    if named:
+        return ".".join(named.split(".")[:3])
     places = sorted(prefix.glob("lib/python3.*"))
     return places[-1].name.removeprefix("python") if places else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from danlu.flow.catalog import Environment
 from danlu.model.errors import EngineError
 from danlu.model.script import TaskPlan
+from danlu.node.seen import venv_version
 from danlu.settings import Settings
 from danlu.wiring import images
 
@@ -54,14 +55,6 @@ def environment_of(settings: Settings, plan: TaskPlan) -> Path:
 
 def _environment(name: str, path: Path) -> Environment:
     """Read versions from the files that installers leave; nothing of the environment is run."""
-    python = ""
-    try:
-        for line in (path / "pyvenv.cfg").read_text("utf-8", "replace").splitlines():
-            key, _, value = line.partition("=")
-            if key.strip() in ("version", "version_info"):
-                python = value.strip()
-    except OSError:
-        pass
     packages = [item.name for item in path.glob("lib/python3*/site-packages/torch-*.dist-info")]
     torch = packages[0].removeprefix("torch-").removesuffix(".dist-info") if packages else ""
-    return Environment(name, str(path), python, torch)
+    return Environment(name, str(path), venv_version(path), torch)

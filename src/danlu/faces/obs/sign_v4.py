@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import hmac
 import re
@@ -14,14 +13,24 @@ from urllib.parse import quote, unquote_to_bytes
 from danlu.faces.http.headers import Headers
 from danlu.faces.obs.query import Query
 from danlu.model.errors import Denied
+from danlu.model.sign_v4 import (
+    ALGORITHM,
+    EMPTY,
+    MOST_EXPIRES_S,
+    UNSIGNED,
+    scope_of,
+    sign,
+    signing_key,
+    string_to_sign,
+)
 
-ALGORITHM = "AWS4-HMAC-SHA256"
-UNSIGNED = "UNSIGNED-PAYLOAD"
+__all__ = [
+    "ALGORITHM", "EMPTY", "MOST_EXPIRES_S", "UNSIGNED", "sign", "signing_key", "string_to_sign",
+]  # fmt: skip
+
 STREAMED = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 STREAMED_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
-EMPTY = hashlib.sha256(b"").hexdigest()
-MOST_EXPIRES_S = 7 * 24 * 3600
 
 _AUTHORIZATION = re.compile(
     r"Credential=([^,\s]{1,512}),\s*SignedHeaders=([a-z0-9;._-]{1,4096}),\s*Signature=([0-9a-f]{64})"
@@ -43,7 +52,7 @@ class Authorization:
     @property
     def scope(self) -> str:
         """What the signing key is good for."""
-        return f"{self.day}/{self.region}/{self.service}/aws4_request"
+        return scope_of(self.day, self.region, self.service)
 
 
 def of_header(value: str) -> Authorization:
@@ -132,26 +141,6 @@ def canonical_query(query: Query) -> str:
             if name != "X-Amz-Signature"
         )
     )
-
-
-def string_to_sign(canonical: str, date: str, scope: str) -> str:
-    """What the signing key signs."""
-    digest = hashlib.sha256(canonical.encode("latin-1", "replace")).hexdigest()
-    return f"{ALGORITHM}\n{date}\n{scope}\n{digest}"
-
-
-@functools.lru_cache(maxsize=256)
-def signing_key(secret: str, day: str, region: str, service: str) -> bytes:
-    """The key of a day, a region and a service."""
-    key = f"AWS4{secret}".encode()
-    for text in (day, region, service, "aws4_request"):
-        key = hmac.digest(key, text.encode("latin-1", "replace"), hashlib.sha256)
-    return key
-
-
-def sign(key: bytes, text: str) -> str:
-    """A signature in hexadecimal digits."""
-    return hmac.digest(key, text.encode("latin-1", "replace"), hashlib.sha256).hex()
 
 
 class ChunkSigner:

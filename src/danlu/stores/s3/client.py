@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from danlu.model.errors import Invalid, PlatformError, Unavailable
+from danlu.model.sign_v4 import EMPTY
 from danlu.stores.s3.answers import MOST, Answer, strange
-from danlu.stores.s3.signing import EMPTY, Keys, path_of, query_of, signed
+from danlu.stores.s3.signing import Keys, path_of, query_of, signed
 
 AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 """Answers after which the same request may be carried out."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote
 
-ALGORITHM = "AWS4-HMAC-SHA256"
-EMPTY = hashlib.sha256(b"").hexdigest()
+from danlu.model.sign_v4 import (
+    ALGORITHM,
+    quote,
+    quote_path,
+    scope_of,
+    sign,
+    signing_key,
+    string_to_sign,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +29,12 @@ class Keys:
 
 def path_of(bucket: str = "", key: str = "") -> str:
     """The path of a bucket or an object, in the one spelling that is also signed."""
-    return f"/{bucket}" + (f"/{quote(key, safe='/-_.~')}" if key else "") if bucket else "/"
+    return f"/{bucket}" + (f"/{quote_path(key)}" if key else "") if bucket else "/"
 
 
 def query_of(query: Mapping[str, str]) -> str:
     """A query string in the order in which it is signed."""
-    return "&".join(
-        f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}"
-        for name, value in sorted(query.items())
-    )
+    return "&".join(f"{quote(name)}={quote(value)}" for name, value in sorted(query.items()))
 
 
 def signed(
@@ -55,13 +56,9 @@ def signed(
     names = sorted(name for name in sent if name == "host" or name.startswith("x-amz-"))
     lines = "".join(f"{name}:{' '.join(sent[name].split())}\n" for name in names)
     canonical = "\n".join((method, path, query, lines, ";".join(names), digest))
-    scope = f"{stamp[:8]}/{keys.region}/s3/aws4_request"
-    whole = hashlib.sha256(canonical.encode()).hexdigest()
-    key = f"AWS4{keys.secret}".encode()
-    for part in (stamp[:8], keys.region, "s3", "aws4_request"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    text = f"{ALGORITHM}\n{stamp}\n{scope}\n{whole}"
-    signature = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    scope = scope_of(stamp[:8], keys.region)
+    key = signing_key(keys.secret, stamp[:8], keys.region)
+    signature = sign(key, string_to_sign(canonical, stamp, scope))
     sent["authorization"] = (
         f"{ALGORITHM} Credential={keys.access}/{scope},"
         f" SignedHeaders={';'.join(names)}, Signature={signature}"

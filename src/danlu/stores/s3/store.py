@@ -10,6 +10,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 
 from danlu.model.errors import Missing, Refused, Unavailable
+from danlu.model.xml_text import fits_xml
 from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, Usage
 from danlu.stores.names import check_bucket, check_texts, is_bucket, key_bytes, part_bytes
 from danlu.stores.s3 import about, listing
@@ -17,7 +18,7 @@ from danlu.stores.s3.answers import children, instant, strange, text
 from danlu.stores.s3.client import Request
 from danlu.stores.s3.server import condition_of
 from danlu.stores.s3.uploads import S3Uploads, begun
-from danlu.stores.s3.xml import fits_xml, xml
+from danlu.stores.s3.xml import xml
 
 BATCH = 1000
 """Keys that one request deletes."""

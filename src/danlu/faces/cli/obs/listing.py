@@ -7,10 +7,10 @@ from danlu.faces.cli.failure import MISSING, REFUSED, USAGE, Failure
 from danlu.faces.cli.obs.endpoint import objects
 from danlu.faces.cli.obs.objects import DELETED, Objects, Refusal
 from danlu.faces.cli.obs.place import Remote, remote
-from danlu.faces.cli.obs.signer import MOST_EXPIRES_S
 from danlu.faces.cli.request import duration_s
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import printable
+from danlu.model.sign_v4 import MOST_EXPIRES_S
 
 HOUR_S = 3600
 SIZE_COLUMNS = 10

@@ -11,8 +11,10 @@ from xml.etree.ElementTree import Element
 from danlu.faces.cli.failure import DENIED, EXITS, FAULT, MISSING, RETRY, Failure
 from danlu.faces.cli.http import Body, Broken, Connection, Garbled, HttpError, Response, Unreachable
 from danlu.faces.cli.obs import xml
-from danlu.faces.cli.obs.signer import Signer, query_string, quote_path
+from danlu.faces.cli.obs.signer import Signer, query_string
 from danlu.faces.cli.obs.xml import Entry, Page
+from danlu.model.sign_v4 import quote_path
+from danlu.model.xml_text import fits_xml
 
 TRIES = 8
 FIRST_WAIT_S = 0.2
@@ -253,8 +255,8 @@ class Objects:
     def delete(self, bucket: str, keys: Sequence[str]) -> list[tuple[str, str]]:
         """Remove objects; those that could not be, with the reason."""
         # No document can hold some characters that keys may have.
-        together = [key for key in keys if len(keys) > 1 and xml.holds(key)]
-        for key in keys if not together else (key for key in keys if not xml.holds(key)):
+        together = [key for key in keys if len(keys) > 1 and fits_xml(key)]
+        for key in keys if not together else (key for key in keys if not fits_xml(key)):
             self.call("DELETE", bucket, key)
         keys = together
         if not keys:

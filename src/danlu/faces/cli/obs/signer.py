@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import time
 from collections.abc import Mapping, Sequence
 
-ALGORITHM = "AWS4-HMAC-SHA256"
-UNSIGNED = "UNSIGNED-PAYLOAD"
-MOST_EXPIRES_S = 7 * 24 * 3600
-"""A signed URL is good for a week at most."""
-
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_QUOTED = [chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in range(256)]
-_IN_PATH = [*_QUOTED[: ord("/")], "/", *_QUOTED[ord("/") + 1 :]]
-
-
-def quote(text: str) -> str:
-    """Percent-encoded, all but RFC 3986's unreserved characters."""
-    return "".join([_QUOTED[byte] for byte in text.encode()])
-
-
-def quote_path(text: str) -> str:
-    """The same, but for slashes."""
-    return "".join([_IN_PATH[byte] for byte in text.encode()])
+from danlu.model.sign_v4 import (
+    ALGORITHM,
+    UNSIGNED,
+    quote,
+    scope_of,
+    sign,
+    signing_key,
+    string_to_sign,
+)
 
 
 def query_string(query: Sequence[tuple[str, str]]) -> str:
@@ -40,7 +29,6 @@ class Signer:
         self._secret = secret_key
         self._token = token
         self._region = region or "us-east-1"
-        self._day = ("", b"")
 
     def headers(
         self,
@@ -76,7 +64,7 @@ class Signer:
     ) -> str:
         """The query that lets whoever has it send this request for so many seconds."""
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
-        scope = f"{stamp[:8]}/{self._region}/s3/aws4_request"
+        scope = scope_of(stamp[:8], self._region)
         query = [
             ("X-Amz-Algorithm", ALGORITHM),
             ("X-Amz-Credential", f"{self._access_key}/{scope}"),
@@ -91,17 +79,6 @@ class Signer:
         return f"{text}&X-Amz-Signature={self._signature(stamp, canonical)[1]}"
 
     def _signature(self, stamp: str, canonical: str) -> tuple[str, str]:
-        date = stamp[:8]
-        scope = f"{date}/{self._region}/s3/aws4_request"
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        text = f"{ALGORITHM}\n{stamp}\n{scope}\n{digest}"
-        return scope, hmac.digest(self._key(date), text.encode(), "sha256").hex()
-
-    def _key(self, date: str) -> bytes:
-        day, key = self._day
-        if day != date:
-            key = f"AWS4{self._secret}".encode()
-            for part in (date, self._region, "s3", "aws4_request"):
-                key = hmac.digest(key, part.encode(), "sha256")
-            self._day = (date, key)
-        return key
+        scope = scope_of(stamp[:8], self._region)
+        key = signing_key(self._secret, stamp[:8], self._region)
+        return scope, sign(key, string_to_sign(canonical, stamp, scope))

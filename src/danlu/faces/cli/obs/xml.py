@@ -115,11 +115,6 @@ def element(name: str, children: Sequence[str]) -> bytes:
     return f"<{name}{space}>{''.join(children)}</{name}>".encode()
 
 
-def holds(value: str) -> bool:
-    """Whether XML 1.0 has every character of a text."""
-    return not any((c < " " and c not in "\t\n\r") or c in "\ufffe\uffff" for c in value)
-
-
 def text(name: str, value: str) -> str:
     """An element with a text. Characters that XML cannot hold are written as references, which
     servers read all the same.
