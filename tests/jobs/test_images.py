@@ -193,3 +193,20 @@ def test_what_is_no_package_is_refused_at_submit(site: Site) -> None:
         done = site.house.run("run", "--image", "small", f"--with={word}", site.house.script(ALSO))
         assert done.returncode == 2
         assert b"danlu.packages[0]" in done.stderr
+
+
+def test_a_replay_runs_in_the_image_that_the_name_meant_then(site: Site) -> None:
+    site.house.good("run", "--name", "then", "--image", "small", site.house.script(TELL))
+    first = site.house.json("ps", "--all")["jobs"][0]
+    assert (first["image"], first["image_name"]) == (site.id, "small")
+    assert site.id[:19] in site.house.good("show", first["id"])
+    other = [
+        small.wheel(site.wheels, "torch", "2.13.0+cpu"),
+        small.wheel(site.wheels, "six", "1.0"),
+    ]
+    known.unregister(site.store, known.find(site.store, "small"))
+    known.register(site.store, "small", small.locked(other))
+    site.house.good("run", "--image", "small", site.house.script(TELL))
+    assert site.house.json("ps", "--all")["jobs"][0]["image"] != site.id
+    site.house.good("replay", first["id"])
+    assert site.house.json("ps", "--all")["jobs"][0]["image"] == site.id

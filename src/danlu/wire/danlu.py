@@ -127,6 +127,8 @@ def job(view: JobView, shown: Shown) -> dict[str, Any]:
         "outputs": [{"name": item.name, "url": str(item.url)} for item in spec.outputs],
         "parameters": [{"name": item.name, "value": item.value} for item in spec.parameters],
         "annotations": dict(spec.annotations),
+        "image": spec.image,
+        "image_name": spec.image_name,
         "log_bytes": shown.log_bytes,
     }
 

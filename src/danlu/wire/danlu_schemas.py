@@ -89,6 +89,8 @@ JOB: Schema = reply(
         "outputs": listing(reply({"name": STRING, "url": STRING})),
         "parameters": listing(reply({"name": STRING, "value": STRING})),
         "annotations": {"type": "object", "additionalProperties": STRING},
+        "image": STRING,
+        "image_name": STRING,
         "log_bytes": or_null(INTEGER),
     }
 )

@@ -59,6 +59,8 @@ def _facts(session: Session, ref: str) -> dict[str, str]:
                 for name, value in event["params"].items()
                 if name != "what"
             )
+    if found["image"]:
+        facts["image"] = found["image"]
     facts["state"] = view.state(found)
     if found["exit_code"] is not None:
         facts["exit"] = str(found["exit_code"])

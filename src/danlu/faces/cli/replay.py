@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from danlu.faces.cli import request, view
-from danlu.faces.cli.attached import attach
+from danlu.faces.cli import request
+from danlu.faces.cli.attached import submitted
 from danlu.faces.cli.failure import MISSING, USAGE, Failure
 from danlu.faces.cli.run import submit
 from danlu.faces.cli.session import Session, utf8
@@ -34,18 +34,13 @@ def replay(
     body = original(session, found["id"])
     metadata = body["metadata"]
     metadata["annotations"] = {**metadata.get("annotations", {}), REPLAY_OF: found["id"]}
+    if found["image"]:
+        # A name may mean another image by now.
+        body["algorithm"]["engine"] = {"image_url": found["image"]}
     if name is not None:
         metadata["name"] = utf8(name, "--name")
     _fresh_places(session, body, outputs)
-    made = submit(session, body)
-    if not detach:
-        return attach(session, made)
-    if session.json:
-        session.put_json(made)
-    else:
-        session.put(made["id"])
-        session.say("detached-next", id=made["id"][: view.ID_CHARS])
-    return 0
+    return submitted(session, submit(session, body), detach=detach)
 
 
 def _fresh_places(session: Session, body: Any, words: tuple[str, ...]) -> None:

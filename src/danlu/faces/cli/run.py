@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from danlu.faces.cli import request, view
-from danlu.faces.cli.attached import attach, detached
+from danlu.faces.cli import request
+from danlu.faces.cli.attached import detached, submitted
 from danlu.faces.cli.client import TOKEN
 from danlu.faces.cli.failure import INTERRUPTED, USAGE, Failure
 from danlu.faces.cli.interrupt import Held
@@ -38,14 +38,7 @@ def run(
     if interrupted:
         detached(session, job)
         return INTERRUPTED
-    if not detach:
-        return attach(session, job)
-    if session.json:
-        session.put_json(job)
-    else:
-        session.put(job["id"])
-        session.say("detached-next", id=job["id"][: view.ID_CHARS])
-    return 0
+    return submitted(session, job, detach=detach)
 
 
 def create_body(

@@ -62,6 +62,7 @@ def _head(session: Session, job: Any) -> list[tuple[str, str]]:
         ("user", job["user"]),
         ("description", job["description"]),
         ("exit", "" if job["exit_code"] is None else str(job["exit_code"])),
+        ("image", " ".join(filter(None, [job["image_name"], job["image"][:19]]))),
         ("commit", _commit(session, job["annotations"])),
         ("log", "" if job.get("log_bytes") is None else view.size(job["log_bytes"])),
     ]

@@ -437,6 +437,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "show.user": ("user", "用户"),
     "show.description": ("description", "描述"),
     "show.exit": ("exit code", "退出码"),
+    "show.image": ("image", "镜像"),
     "show.commit": ("commit", "提交版本"),
     "commit-dirty": (
         "{commit} with uncommitted changes ({diff})",
