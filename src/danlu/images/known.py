@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from danlu.images import definition, lock
+from danlu.images import built, definition, lock
 from danlu.images.lock import Lock
 from danlu.images.store import SIGN, ImageStore, now_ms, publish
 from danlu.model.errors import Invalid, Missing, Refused
@@ -143,6 +143,7 @@ def view(store: ImageStore, one: Image) -> ImageView:
         path=str(store.environment(one.id)) if made else "",
         used_at=store.used_at(one.id) if made else 0,
         used_by=tuple(store.holders(one.id)),
+        built=built.find(store, one.id),
     )
 
 

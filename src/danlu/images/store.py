@@ -11,6 +11,7 @@ root/turns/<hex>           an exclusive flock: who makes, takes or removes the e
 root/uses/<hex>/<holder>   who uses it; its own time is that of the last use
 root/seals/<hex>.json      what its files are: digest, size, time and inode of each
 root/bytecode/<hex>/       its modules as they were compiled, for when it is made again
+root/built/<hex>.json      it as a container image of this machine's podman or Docker
 root/derived/<digest>.json an image with a job's own packages: what was asked for, and its id
 ```
 

@@ -197,6 +197,26 @@ class Realised:
 
 
 @dataclass(frozen=True, slots=True)
+class Built:
+    """An image as a container image. `reference` is for people; `oci_id`, the digest of its
+    configuration, is what it is for sure. `base` is what was asked for, `base_id` what that was,
+    and `apt` are the packages of Debian that are in it, as name=version.
+    """
+
+    id: str
+    name: str
+    reference: str
+    oci_id: str
+    base: str
+    base_id: str
+    apt: tuple[str, ...]
+    size_bytes: int
+    builder: str
+    made_at: int
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ImageView:
     """An image with what is known of it on this machine: what faces show. Instants are UTC ms, 0 =
     never.
@@ -216,6 +236,7 @@ class ImageView:
     path: str = ""
     used_at: int = 0
     used_by: tuple[str, ...] = ()
+    built: Built | None = None
 
 
 @dataclass(frozen=True, slots=True)
