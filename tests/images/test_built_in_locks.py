@@ -57,6 +57,13 @@ def test_a_lock_is_that_of_its_definition(found: tuple[Definition, Lock]) -> Non
         assert versions[definition.normal(wanted.name)] in wanted.specifier, text
 
 
+def test_jupyterlab_and_its_chinese_are_of_one_release(found: tuple[Definition, Lock]) -> None:
+    """A pack of another release leaves what is new since then in English."""
+    _, locked = found
+    versions = {wheel.name: wheel.version.split(".") for wheel in locked.wheels}
+    assert versions["jupyterlab-language-pack-zh-cn"][:2] == versions["jupyterlab"][:2]
+
+
 def test_what_is_locked_beside_torch_is_what_the_matrix_says(
     cuda: tuple[Definition, Lock],
 ) -> None:

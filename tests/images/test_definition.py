@@ -194,6 +194,7 @@ def test_the_built_in_images_work_where_they_say() -> None:
         assert {"git", "openssh-server", "tini"} <= set(one.apt)
         wanted = {definition.normal(name.split(">")[0]) for name in one.packages}
         assert {"jupyterlab", "tensorboard", "pandas", "matplotlib", "seaborn"} <= wanted
+        assert {"jupyter-resource-usage", "jupyter-server-proxy"} <= wanted
         assert (one.runtime.uid, one.runtime.gid, one.runtime.user) == (1000, 100, "ma-user")
     assert (found["pytorch-cuda-2.8"].torch, found["pytorch-cuda-2.8"].backends) == (
         "2.8.0",
