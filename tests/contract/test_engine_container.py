@@ -334,6 +334,12 @@ def test_a_paused_look_never_costs_a_running_task(house: ContainerHouse) -> None
     assert whole_log(house, ref) == TICKED
 
 
+def test_what_the_program_runs_on_is_on_record(house: ContainerHouse) -> None:
+    seen = finish(house, start(house, "print(1)"))
+    (note,) = [note for note in seen.notes if note.key == "task-runs-on"]
+    assert str(note.params["python"]).startswith("3.")
+
+
 # ---------------------------------------------------------------- requirements
 
 CODE = ObjectUrl("danlu", "code/")

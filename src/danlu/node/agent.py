@@ -187,7 +187,10 @@ class Agent:
 
     def _say_what_it_runs_on(self, found: World) -> None:
         """While the program starts: nobody waits for it."""
-        on = seen.seen(self._plan.plan, found.env["MA_SCRIPT_INTERPRETER"])
+        own = found.env["MA_SCRIPT_INTERPRETER"]
+        # An environment for a job's requirements sees the one below it; one of an image is whole.
+        below = [] if self._plan.plan.image else [self._plan.layout.python]
+        on = seen.seen(self._plan.plan, list(dict.fromkeys([own, *below])))
         self._directory.remark("task-runs-on", what=seen.sentence(on), **on)
 
     # a program that runs, or ran

@@ -26,6 +26,8 @@ _OPEN_HOW = struct.Struct("=3Q")
 """struct open_how: flags, mode, resolve."""
 _NO_LINKS = 0x02 | 0x04
 """RESOLVE_NO_MAGICLINKS and RESOLVE_NO_SYMLINKS."""
+_WITHIN = 0x02 | 0x10
+"""RESOLVE_NO_MAGICLINKS and RESOLVE_IN_ROOT."""
 _READ_ONLY = struct.pack("=4Q", 1, 0, 0, 0)
 """struct mount_attr: MOUNT_ATTR_RDONLY is to be set."""
 _PIVOT_ROOT = {"x86_64": 155, "ppc64le": 203, "s390x": 217}
@@ -147,6 +149,14 @@ def open_step_by_step(path: str) -> int:
                 os.close(at)
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     return at
+
+
+def open_within(root: int, path: str, flags: int) -> int:
+    """Open what lies at a path below the directory `root`, which links on the way take for theirs
+    (openat2(2), Linux 5.6).
+    """
+    how = _OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, _WITHIN)
+    return call(_OPENAT2, root, os.fsencode(path), how, len(how))
 
 
 def unmount(target: str) -> None:

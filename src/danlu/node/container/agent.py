@@ -19,7 +19,7 @@ from danlu.model.errors import Refused
 from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World, world
-from danlu.node import ending, exits, identity, places, requirements, tree
+from danlu.node import ending, exits, identity, places, requirements, seen, tree
 from danlu.node.agent import MOST_STARTS, Agent, Stopped
 from danlu.node.cgroup import CONTROLLERS, Limits
 from danlu.node.container import hold, metadata, outfit
@@ -249,6 +249,11 @@ class ContainerAgent(Agent):
         self._directory.reserve(files.EXIT)
         self._directory.note("task-started", pid=init["pid"])
         crash_point("container.started", self._directory.path)
+        own = [f"{ENVIRONMENT}/bin/python"] if self._requirements else []
+        inside = seen.Inside(f"/proc/{init['pid']}/root")
+        on = seen.seen(self._plan.plan, [*own, self._facts.python], tree=inside)
+        if on:
+            self._directory.remark("task-runs-on", what=seen.sentence(on), **on)
 
     def _refusal(self, gpus: int, missing: str, init: ProcessIdentity) -> ExitFile | None:
         """The exit record of a program that may not start; None if it may."""
