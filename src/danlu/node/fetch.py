@@ -14,7 +14,7 @@ from danlu.model.errors import EngineError, Missing
 from danlu.model.manifest import hidden
 from danlu.node.datasets import Digest
 from danlu.node.parallel import each
-from danlu.ports.objects import ObjectInfo, ObjectStore
+from danlu.ports.objects import Fetching, ObjectInfo, ObjectStore
 
 Check = Callable[[], None]
 """Called often; raises when the task is to be stopped."""
@@ -108,6 +108,7 @@ class Fetcher:
         self._link = link
         local: Callable[[str, str], str] | None = getattr(store, "local_file", None)
         self._local = local
+        self._remote = store if isinstance(store, Fetching) else None
 
     def directory(
         self,
@@ -149,12 +150,17 @@ class Fetcher:
         each(source.objects(), one)
         return tally
 
-    def file(self, info: ObjectInfo, path: Path) -> None:
-        """Bring one object to `path`, which must not be there yet."""
+    def file(self, info: ObjectInfo, path: Path) -> ObjectInfo:
+        """Bring one object to `path`, which must not be there yet; what is known of it."""
         if self._link and self._linked(info, path):
-            return
-        with path.open("xb", buffering=0) as target:
-            if not self._copy_local(info, target.fileno()):
+            return info
+        with path.open("x+b", buffering=0) as target:
+            if self._copy_local(info, target.fileno()):
+                pass
+            elif self._remote is not None:
+                # A listing does not tell all that is kept with an object.
+                info = self._remote.fetch(info, target.fileno(), self._check)
+            else:
                 for chunk in self._store.read(info.bucket, info.key):
                     self._check()
                     target.write(chunk)
@@ -168,11 +174,12 @@ class Fetcher:
             )
         if executable(info.metadata.get("mode", "")):
             path.chmod(0o755)
+        return info
 
     def _proved(self, info: ObjectInfo, path: Path) -> bool:
         """Bring one object; False, and nothing is left, where it is not what was stored."""
         try:
-            self.file(info, path)
+            info = self.file(info, path)
             good = not info.sha256 or digest(path) == info.sha256
         except EngineError as error:
             if error.key != "object-damaged":

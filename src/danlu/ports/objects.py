@@ -7,7 +7,7 @@ A key is 1 to 1,024 bytes of UTF-8 and means nothing but itself: `a`, `a/`, `a/b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol, runtime_checkable
 
@@ -343,6 +343,19 @@ class Sweeping(Protocol):
 
     def sweep(self) -> None:
         """Remove what crashed writers, and uploads that nobody goes on with, have left."""
+
+
+@runtime_checkable
+class Fetching(Protocol):
+    """A store on another machine, which writes an object to a file faster than a reader could."""
+
+    def fetch(self, info: ObjectInfo, file: int, check: Callable[[], None]) -> ObjectInfo:
+        """Write the content of a listed object to an empty file (a descriptor), a large one in
+        several ranges at once; what is known of it, metadata too. `check` is called often.
+
+        Missing, or Unavailable (`object-changed`), where it is not the one that was listed;
+        EngineError where its content is not what was stored.
+        """
 
 
 class Shelf(Protocol):

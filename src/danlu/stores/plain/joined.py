@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -10,6 +10,7 @@ from danlu.model.errors import Invalid, Missing, Refused
 from danlu.ports.objects import (
     BucketInfo,
     Editing,
+    Fetching,
     Listing,
     Multipart,
     ObjectInfo,
@@ -143,6 +144,17 @@ class Joined:
         if bucket in self._directories or local is None:
             raise Missing("no-such-object", bucket=bucket, key=key)
         return str(local(bucket, key))
+
+    def fetch(self, info: ObjectInfo, file: int, check: Callable[[], None]) -> ObjectInfo:
+        """As the port says; what the main store cannot do itself is read."""
+        store = self._of(info.bucket)
+        if isinstance(store, Fetching):
+            return store.fetch(info, file, check)
+        with open(file, "wb", buffering=0, closefd=False) as target:
+            for chunk in store.read(info.bucket, info.key):
+                check()
+                target.write(chunk)
+        return info
 
 
 class JoinedParts(Joined):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from danlu.model.errors import EngineError, Unavailable
 from danlu.ports.objects import ObjectInfo
@@ -13,6 +14,7 @@ from danlu.stores.s3.answers import Answer
 from danlu.stores.s3.client import Client, Held, Request
 
 CHUNK = 1 << 20
+T = TypeVar("T", bytes, int)
 
 
 class Reading(Iterator[bytes]):
@@ -28,7 +30,7 @@ class Reading(Iterator[bytes]):
         self, client: Client, info: ObjectInfo, remote: str, first: Opened, end: int
     ) -> None:
         self._client = client
-        self._info = info
+        self.info = info
         self._remote = remote
         self._response, self._held = first.response, first.held
         self._at = first.start
@@ -38,15 +40,38 @@ class Reading(Iterator[bytes]):
         self._check = Check(info, first.answer) if whole else None
 
     def __next__(self) -> bytes:
-        if self._at >= self._end:
-            self.close()
-            if self._check is not None:
-                check, self._check = self._check, None
-                check.finish()
+        size = min(CHUNK, self._end - self._at)
+        chunk = self._some(lambda: self._response.read(size))
+        if not chunk:
             raise StopIteration
-        chunk = self._some()
-        while not chunk:
-            chunk = self._some()
+        self._took(chunk)
+        return chunk
+
+    def readinto(self, view: memoryview) -> int:
+        """The next bytes into memory that is used again; how many, 0 at the end."""
+        room = view[: self._end - self._at]
+        count = self._some(lambda: self._response.readinto(room))
+        if count:
+            self._took(room[:count])
+        return count or 0
+
+    def _some(self, read: Callable[[], T]) -> T | None:
+        """What `read` gives, which asks the answer that is there; None at the end."""
+        while self._at < self._end:
+            problem: Exception = http.client.IncompleteRead(b"", self._end - self._at)
+            try:
+                if found := read():
+                    return found
+            except (OSError, http.client.HTTPException) as error:
+                problem = error
+            self._again(problem)
+        self.close()
+        if self._check is not None:
+            check, self._check = self._check, None
+            check.finish()
+        return None
+
+    def _took(self, chunk: bytes | memoryview) -> None:
         self._tried = 0
         self._at += len(chunk)
         if self._check is not None:
@@ -56,18 +81,6 @@ class Reading(Iterator[bytes]):
                 self._held.done(self._response)
             else:
                 self.close()
-        return chunk
-
-    def _some(self) -> bytes:
-        """The next bytes; none where the rest has to be read from a new answer."""
-        try:
-            chunk = self._response.read(min(CHUNK, self._end - self._at))
-        except (OSError, http.client.HTTPException) as problem:
-            self._again(problem)
-            return b""
-        if not chunk:
-            self._again(http.client.IncompleteRead(b"", self._end - self._at))
-        return chunk
 
     def _again(self, problem: Exception) -> None:
         """Ask for the rest."""
@@ -76,15 +89,15 @@ class Reading(Iterator[bytes]):
         self._client.pause(self._tried, problem, f"{problem!r} at byte {self._at}")
         headers = {
             "range": f"bytes={self._at}-{self._end - 1}",
-            "if-match": f'"{self._info.etag}"',
+            "if-match": f'"{self.info.etag}"',
         }
-        request = Request("GET", self._remote, self._info.key, headers=headers)
+        request = Request("GET", self._remote, self.info.key, headers=headers)
         self._response, answer, self._held = self._client.open(request)
         found = etag_of(answer.headers.get("etag", ""))
-        if answer.status != 206 or found != self._info.etag:
+        if answer.status != 206 or found != self.info.etag:
             self._held.close()
             raise Unavailable(
-                "object-changed", bucket=self._info.bucket, key=self._info.key, at=self._at
+                "object-changed", bucket=self.info.bucket, key=self.info.key, at=self._at
             ) from problem
 
     def close(self) -> None:
@@ -120,7 +133,12 @@ class Check:
         self._in_part = 0
         self._by_md5 = "-" not in info.etag or self._part_size > 0
 
-    def update(self, chunk: bytes) -> None:
+    @property
+    def can_tell(self) -> bool:
+        """Whether the server says anything of the content that could be compared."""
+        return self._sha256 is not None or self._by_md5
+
+    def update(self, chunk: bytes | memoryview) -> None:
         """Take the next bytes."""
         if self._sha256 is not None:
             self._sha256.update(chunk)

@@ -69,11 +69,17 @@ class Server:
                 raise Invalid(
                     "object-range", http=416, key=key, start=start, end=last, size=info.size
                 )
-            if end <= start:
-                return iter(())
+            return iter(()) if end <= start else self._reading(bucket, key, (info, start, end))
+        return self._reading(bucket, key, None)
+
+    def _reading(
+        self, bucket: str, key: str, stretch: tuple[ObjectInfo, int, int] | None
+    ) -> Reading:
+        """The whole object, or from byte to byte of the version of it that is known."""
+        info, start, end = stretch or (None, 0, -1)
+        wanted = {}
+        if info is not None:
             wanted = {"range": f"bytes={start}-{end - 1}", "if-match": f'"{info.etag}"'}
-        else:
-            info, end, wanted = None, -1, {}
         remote = self._remote(bucket)
         response, answer, held = self._client.open(Request("GET", remote, key, headers=wanted))
         if answer.status not in (200, 206):

@@ -16,15 +16,16 @@ from danlu.stores.names import check_bucket, check_texts, is_bucket, key_bytes, 
 from danlu.stores.s3 import about, listing
 from danlu.stores.s3.answers import children, instant, strange, text
 from danlu.stores.s3.client import Request
+from danlu.stores.s3.fetching import S3Fetching
 from danlu.stores.s3.server import condition_of
-from danlu.stores.s3.uploads import S3Uploads, begun
+from danlu.stores.s3.uploads import begun
 from danlu.stores.s3.xml import xml
 
 BATCH = 1000
 """Keys that one request deletes."""
 
 
-class S3Store(S3Uploads):
+class S3Store(S3Fetching):
     """Objects on an S3 server; see `Server` for what it is made with."""
 
     # ------------------------------------------------------------------ buckets
