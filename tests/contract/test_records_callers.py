@@ -10,6 +10,7 @@ import pytest
 from danlu.model.attempt import Event
 from danlu.model.errors import Invalid, Refused
 from danlu.model.identity import AccessKey, Secret, User, Workspace
+from danlu.model.ssh_key import SshKey
 from danlu.model.storage import access_key_of
 from danlu.ports.records import JobQuery, Move, Records
 from danlu.stores.sql import writer
@@ -259,3 +260,26 @@ def test_what_has_expired_is_removed_now_and_then(store: Store) -> None:
     connection.close()
     assert tokens == [("new",)]
     assert seen == [(1,)]
+
+
+def test_a_public_key_says_who_somebody_is(people: Records) -> None:
+    bob = User("u2", "bob", WORKSPACE.id, "d1")
+    assert people.add_user(bob).result(WAIT)
+    laptop = SshKey("laptop", USER.id, "ssh-ed25519 AAAA", "SHA256:1", 5)
+    desk = SshKey("desk", USER.id, "ssh-ed25519 BBBB", "SHA256:2", 3)
+    assert people.add_ssh_key(laptop).result(WAIT)
+    assert people.add_ssh_key(desk).result(WAIT)
+    assert not people.add_ssh_key(replace(laptop, user_id="u2")).result(WAIT), "it is alice's"
+    assert not people.add_ssh_key(replace(laptop, fingerprint="SHA256:3")).result(WAIT), "a name"
+    assert people.add_ssh_key(replace(laptop, user_id="u2", fingerprint="SHA256:4")).result(WAIT)
+
+    assert people.ssh_keys(USER.id) == [desk, laptop]
+    assert people.ssh_user("SHA256:1") == USER
+    assert people.ssh_user("SHA256:4") == bob
+    assert [people.ssh_user(one) for one in UNKNOWN] == [None] * len(UNKNOWN)
+    assert [people.ssh_keys(one) for one in UNKNOWN] == [[]] * len(UNKNOWN)
+
+    assert people.remove_ssh_key(USER.id, "laptop").result(WAIT)
+    assert not people.remove_ssh_key(USER.id, "laptop").result(WAIT)
+    assert people.ssh_user("SHA256:1") is None
+    assert people.ssh_user("SHA256:4") == bob

@@ -21,6 +21,7 @@ from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import Job, JobView, Task
 from danlu.model.reason import Reason
+from danlu.model.ssh_key import SshKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +214,18 @@ class Records(Protocol):
 
     def add_access_key(self, key: AccessKey) -> Future[bool]:
         """Store a key pair, its secret encrypted."""
+
+    def ssh_keys(self, user_id: str) -> Sequence[SshKey]:
+        """The public keys of a user, the oldest first."""
+
+    def ssh_user(self, fingerprint: str) -> User | None:
+        """Whose public key it is, by its fingerprint."""
+
+    def add_ssh_key(self, key: SshKey) -> Future[bool]:
+        """Store a public key. False if it is somebody's already, or its user has that name."""
+
+    def remove_ssh_key(self, user_id: str, name: str) -> Future[bool]:
+        """Remove a public key from a user's profile. False if there is none of that name."""
 
     def token_user(self, digest: str, now: int) -> User | None:
         """The user of an unexpired token, by the SHA-256 of the token (hexadecimal)."""

@@ -257,6 +257,15 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("jobs", "flavors", f"{_HOME}.flavors:flavors"),
     Command(
+        "access",
+        "key add",
+        f"{_HOME}.key:add",
+        (Option("name", "--name", metavar="NAME"),),
+        (Argument("file", "FILE", least=0),),
+    ),
+    Command("access", "key ls", f"{_HOME}.key:ls"),
+    Command("access", "key rm", f"{_HOME}.key:rm", (), (Argument("names", "KEY...", most=None),)),
+    Command(
         "data",
         "obs ls",
         f"{_HOME}.obs.listing:ls",
@@ -422,7 +431,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
 )
 
-GROUPS = ("jobs", "data", "server", "images", "machine")
+GROUPS = ("jobs", "access", "data", "server", "images", "machine")
 
 FAMILIES = tuple(dict.fromkeys(one.name.split()[0] for one in COMMANDS if " " in one.name))
 """First words that several commands share."""

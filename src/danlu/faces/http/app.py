@@ -21,6 +21,7 @@ from danlu.faces.http import (
     image,
     job,
     job_log,
+    ssh_key,
 )
 from danlu.faces.http.edge import Edge, missing
 from danlu.faces.http.paths import Paths
@@ -40,6 +41,7 @@ FACES = (
     iam,
     danlu_server,
     danlu_code,
+    ssh_key,
 )
 """The files with routes."""
 

@@ -76,6 +76,8 @@ class Server:
         self.link_key = secrets.token_bytes(32)
         """Signs links to logs; a restart makes them void, as their five minutes would."""
         self.server_id = _server_id(running)
+        self.on_keys: Callable[[], None] | None = None
+        """Called when somebody's public keys have changed."""
         self._logs: OrderedDict[Ref, Log] = OrderedDict()
 
     @property
@@ -97,6 +99,11 @@ class Server:
     def wake(self) -> Callable[[], None]:
         """Wakes the flow loop."""
         return self.running.loop.wake
+
+    def keys_changed(self) -> None:
+        """Tell whoever has let people in by their keys."""
+        if self.on_keys is not None:
+            self.on_keys()
 
     def now(self) -> int:
         """UTC milliseconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from danlu.model.texts.image_errors import IMAGE_ERRORS
 from danlu.model.texts.object_errors import OBJECT_ERRORS
 from danlu.model.texts.server_errors import SERVER_ERRORS
+from danlu.model.texts.ssh import SSH_ERRORS
 
 ERRORS: dict[str, tuple[str, str]] = {
     # the shape of a request
@@ -315,4 +316,5 @@ ERRORS: dict[str, tuple[str, str]] = {
     **IMAGE_ERRORS,
     **OBJECT_ERRORS,
     **SERVER_ERRORS,
+    **SSH_ERRORS,
 }

@@ -21,7 +21,19 @@ PHRASES: dict[str, str] = {
     "what no variable name may hold": "变量名不允许的字符",
     "white space or '='": "空白字符或“=”",
     "null": "null",
+    "its Base64 is damaged": "其 Base64 已损坏",
+    "what it holds is not what its first word says, or it is cut off": (
+        "内容与首个单词所示的类型不符，或不完整"
+    ),
+    "it names no application": "缺少应用名",
+    "its point has not the length that its kind asks for": "其点的长度与类型不符",
+    "an RSA key holds two numbers": "RSA 密钥应含两个数",
+    "its modulus has {} bits; {} to {} are taken": "模数为 {} 位；可接受 {} 至 {} 位",
+    "its exponent is none": "其指数不合法",
     # what was expected
+    "1 to {} letters, digits, '-', '_' or '.'": "1 至 {} 个字母、数字、“-”、“_”或“.”",
+    "remove one first": "请先删除一个",
+    "send one public key": "请发送一个公钥",
     "UTC milliseconds since 1970, or a time such as 2026-01-31T23:59:59Z": (
         "1970 年以来的 UTC 毫秒数，或形如 2026-01-31T23:59:59Z 的时间"
     ),

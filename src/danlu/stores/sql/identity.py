@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, Table, and_, bindparam, delete, select
 
 from danlu.model.identity import AccessKey, User, Workspace
+from danlu.model.ssh_key import SshKey
 from danlu.model.storage import attempt_of
 from danlu.stores.sql import schema
 from danlu.stores.sql.bounds import storable
@@ -47,6 +48,20 @@ _KEYS = (
     .where(schema.access_keys.c.user_id == bindparam("wanted"))
     .order_by(schema.access_keys.c.access_key)
 )
+_ssh = schema.ssh_keys.c
+_SSH_KEYS = (
+    select(_ssh.name, _ssh.user_id, _ssh.public, _ssh.fingerprint, _ssh.created_at)
+    .where(_ssh.user_id == bindparam("wanted"))
+    .order_by(_ssh.created_at, _ssh.name)
+)
+_SSH_USER = (
+    select(*_users)
+    .join(schema.ssh_keys, _ssh.user_id == _users.id)
+    .where(_ssh.fingerprint == bindparam("wanted"))
+)
+_REMOVE_SSH_KEY = delete(schema.ssh_keys).where(
+    _ssh.user_id == bindparam("user"), _ssh.name == bindparam("wanted")
+)
 _ANY_KEY = select(schema.access_keys.c.access_key).limit(1)
 _TOKEN = (
     select(*_users)
@@ -69,6 +84,18 @@ class NewRow(NamedTuple):
 def add(session: Session, item: NewRow) -> bool:
     """Add a row; False if its key is taken (a setting is replaced)."""
     return session.insert(item.table, [item.values]) > 0
+
+
+class OfUser(NamedTuple):
+    """Something of a user's, by its name."""
+
+    user_id: str
+    name: str
+
+
+def remove_ssh_key(session: Session, item: OfUser) -> bool:
+    """Take a public key out of a user's profile; False if there is none of that name."""
+    return session.execute(_REMOVE_SSH_KEY, user=item.user_id, wanted=item.name) > 0
 
 
 class Identity:
@@ -125,6 +152,17 @@ class Identity:
         if not storable(user_id):
             return []
         return [row[0] for row in self._reads.rows(_KEYS, wanted=user_id)]
+
+    def ssh_keys(self, user_id: str) -> list[SshKey]:
+        """The public keys of a user, the oldest first."""
+        if not storable(user_id):
+            return []
+        return [SshKey(*row) for row in self._reads.rows(_SSH_KEYS, wanted=user_id)]
+
+    def ssh_user(self, fingerprint: str) -> User | None:
+        """Whose public key it is."""
+        row = self._one(_SSH_USER, fingerprint)
+        return None if row is None else User(*row)
 
     def token_user(self, digest: str, now: int) -> User | None:
         """The user of an unexpired token."""

@@ -12,12 +12,13 @@ from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import Job, JobView, Task
+from danlu.model.ssh_key import SshKey
 from danlu.ports.records import EventQuery, JobQuery, Move, Page, Submission, Submitted
 from danlu.ports.world import Clock
 from danlu.stores.sql import identity, moves, reads, rows, schema, submissions, wishes
 from danlu.stores.sql.bounds import storable, whole, words
 from danlu.stores.sql.database import Database
-from danlu.stores.sql.identity import Identity, NewRow
+from danlu.stores.sql.identity import Identity, NewRow, OfUser
 from danlu.stores.sql.listing import Listing
 from danlu.stores.sql.reads import Reads
 from danlu.stores.sql.secrets import KeyFile
@@ -37,6 +38,7 @@ _DESCRIBE = each(wishes.describe)
 _DELETE = each(wishes.delete)
 _FORGET = each(wishes.forget)
 _ADD = each(identity.add)
+_REMOVE_SSH_KEY = each(identity.remove_ssh_key)
 
 
 PROBE = "last-probe"
@@ -191,6 +193,25 @@ class SqlRecords:
         words(key.access_key, "access_key")
         sealed = self._identity.seal(key)
         return self._add(NewRow(schema.access_keys, (key.access_key, key.user.id, sealed)))
+
+    def ssh_keys(self, user_id: str) -> Sequence[SshKey]:
+        """The public keys of a user, the oldest first."""
+        return self._identity.ssh_keys(user_id)
+
+    def ssh_user(self, fingerprint: str) -> User | None:
+        """Whose public key it is."""
+        return self._identity.ssh_user(fingerprint)
+
+    def add_ssh_key(self, key: SshKey) -> Future[bool]:
+        """Put a public key into a user's profile."""
+        made = whole(key.created_at, "created_at")
+        row = (key.fingerprint, key.user_id, key.name, key.public, made)
+        return self._add(NewRow(schema.ssh_keys, row))
+
+    def remove_ssh_key(self, user_id: str, name: str) -> Future[bool]:
+        """Take a public key out of a user's profile."""
+        item = OfUser(words(user_id, "user_id"), words(name, "name"))
+        return self._writer.put(_REMOVE_SSH_KEY, item, needed=True)
 
     def token_user(self, digest: str, now: int) -> User | None:
         """The user of an unexpired token."""

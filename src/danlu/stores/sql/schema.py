@@ -36,7 +36,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from danlu.model.attempt import FINAL, LIVE, State
 from danlu.model.job import Intent
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every revision of `stores/migrations`, the first one first."""
 
 metadata = MetaData(
@@ -215,6 +215,18 @@ access_keys = Table(
     Column("access_key", Words, primary_key=True),
     Column("user_id", Words, ForeignKey("users.id"), nullable=False, index=True),
     Column("secret", LargeBinary, nullable=False),
+)
+
+# A key says who somebody is, so it belongs to one user.
+ssh_keys = Table(
+    "ssh_keys",
+    metadata,
+    Column("fingerprint", Words, primary_key=True),
+    Column("user_id", Words, ForeignKey("users.id"), nullable=False),
+    Column("name", Words, nullable=False),
+    Column("public", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("user_id", "name"),
 )
 
 tokens = Table(

@@ -36,6 +36,7 @@ INSERTS: dict[Table, tuple[Sequence[str], str]] = {
             schema.workspaces,
             schema.users,
             schema.access_keys,
+            schema.ssh_keys,
             schema.tokens,
             schema.signatures,
         )

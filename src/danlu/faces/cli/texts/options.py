@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from danlu.faces.cli.texts.access_options import ACCESS_OPTIONS
 from danlu.faces.cli.texts.image_options import IMAGE_OPTIONS
 from danlu.faces.cli.texts.storage_options import STORAGE_OPTIONS
 
 OPTIONS: dict[str, tuple[str, str]] = {
+    **ACCESS_OPTIONS,
     **IMAGE_OPTIONS,
     **STORAGE_OPTIONS,
     # the program
