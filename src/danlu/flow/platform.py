@@ -50,6 +50,11 @@ def nothing_closed(path: str) -> str:  # noqa: ARG001 - one form
     return ""
 
 
+def nobodys(bucket: str) -> str:  # noqa: ARG001 - one form
+    """For a platform with one workspace."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The parts that every verb may use."""
@@ -72,6 +77,8 @@ class Platform:
     """Why a version of torch cannot run on GPUs of these models; None where nothing is known."""
     closed: Callable[[str], str] = nothing_closed
     """What a path of this machine is, holds or lies in that no job may be given; empty = none."""
+    owner: Callable[[str], str] = nobodys
+    """The workspace that a bucket belongs to; empty = it is everybody's."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
 

@@ -10,7 +10,7 @@ from danlu.flow.board import Board
 from danlu.flow.platform import Platform
 from danlu.model import rules
 from danlu.model.attempt import Attempt, AttemptKey, State
-from danlu.model.errors import Invalid, Missing, PlatformError, Refused
+from danlu.model.errors import Denied, Invalid, Missing, PlatformError, Refused
 from danlu.model.event import JobEvent
 from danlu.model.identity import Caller
 from danlu.model.image import DoesNotFit, ImageView
@@ -24,8 +24,8 @@ FLAVOR_FIELD = "spec.resource.flavor_id"
 OUTPUT_FIELD = "algorithm.outputs[{}].remote.obs.obs_url"
 
 
-def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
-    """Check `spec` against the rules and this platform; Invalid, Missing or Refused.
+def check(platform: Platform, board: Board, workspace: str, spec: JobSpec) -> JobSpec:
+    """Check `spec` against the rules and this platform; Invalid, Missing, Denied or Refused.
 
     What comes back names the flavor that will be used, and its shape.
     """
@@ -41,7 +41,7 @@ def check(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
         raise Refused("isolation-missing", field="danlu.require_isolation", missing=missing)
     if flavor.shape.gpus:
         _runs_on(platform, spec, flavor.shape, image)
-    places = _Places(platform)
+    places = _Places(platform, workspace)
     _code(places, spec)
     for index, channel in enumerate(spec.inputs):
         _input(places, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
@@ -73,7 +73,7 @@ def submit(
         rules.at_most("client_token", client_token, 128, "characters", "use a UUID")
     now = platform.clock.now()
     try:
-        spec = _admitted(platform, board, spec)
+        spec = _admitted(platform, board, caller.workspace.id, spec)
         job = Job(
             id=platform.dice.job_id(),
             workspace=caller.workspace.id,
@@ -136,9 +136,9 @@ def _runs_on(platform: Platform, spec: JobSpec, shape: Shape, image: ImageView |
         raise DoesNotFit(name, against[0])
 
 
-def _admitted(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
+def _admitted(platform: Platform, board: Board, workspace: str, spec: JobSpec) -> JobSpec:
     """A checked job that the queue has room for."""
-    spec = check(platform, board, spec)
+    spec = check(platform, board, workspace, spec)
     if board.queued() >= platform.limits.queued_jobs:
         raise Refused(
             "queue-full", http=429, count=board.queued(), limit=platform.limits.queued_jobs
@@ -149,10 +149,16 @@ def _admitted(platform: Platform, board: Board, spec: JobSpec) -> JobSpec:
 class _Places:
     """What one submit finds out about where things lie; no bucket is asked for twice."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Platform, workspace: str) -> None:
         self._platform = platform
+        self._workspace = workspace
         self._objects = platform.objects
         self._buckets: set[str] = set()
+
+    def own(self, url: ObjectUrl, field: str) -> None:
+        """Denied for a place in another workspace's bucket, before anything is said of it."""
+        if self._platform.owner(url.bucket) not in ("", self._workspace):
+            raise Denied("bucket-denied", http=403, field=field, value=url, bucket=url.bucket)
 
     def exists(self, url: ObjectUrl) -> bool:
         """Whether an object has this very key."""
@@ -164,7 +170,10 @@ class _Places:
         return True
 
     def any_below(self, url: ObjectUrl, field: str) -> bool:
-        """Whether anything is stored below `url`; Invalid where there is no such bucket."""
+        """Whether anything is stored below `url`; Invalid where there is no such bucket, Denied
+        where it is another workspace's.
+        """
+        self.own(url, field)
         try:
             found = self._objects.list(url.bucket, url.directory, limit=1).objects
         except Missing:
@@ -193,6 +202,7 @@ class _Places:
 def _code(places: _Places, spec: JobSpec) -> None:
     if spec.code is None:
         return
+    places.own(spec.code, "algorithm.code_dir")
     if spec.boot_file and places.exists(spec.code.child(spec.boot_file)):
         return
     if not places.any_below(spec.code, "algorithm.code_dir"):

@@ -64,6 +64,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "obs-url": OBS_PATH,
         "bucket-missing": OBS_PATH,
         "object-missing": OBS_PATH,
+        "bucket-denied": OBS_PATH,
         "path-missing": OBS_PATH,
         "path-closed": OBS_PATH,
         "path-local-refused": OBS_PATH,

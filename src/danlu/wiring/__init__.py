@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import danlu
 from danlu import registry
 from danlu.flow.board import Board
+from danlu.flow.buckets import Buckets
 from danlu.flow.catalog import Catalog
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
@@ -43,6 +44,7 @@ class Running:
 
     settings: Settings
     platform: Platform
+    buckets: Buckets
     board: Board
     loop: Loop
     admin: AccessKey
@@ -123,6 +125,7 @@ def _opened(
         default_image=settings.container_image,
         images=lambda word: images.by_word(settings, word),
     )
+    buckets = Buckets(records, objects, clock, workspace.id)
     platform = Platform(
         records,
         objects,
@@ -135,13 +138,16 @@ def _opened(
         api=own[0],
         obs=own[1],
         region=settings.region,
+        owner=buckets.owner,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
         closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),
     )
     board = Board(records)
     loop = Loop(platform, board)
-    return Running(settings, platform, board, loop, admin, workspace, clock.now(), lock, ending)
+    return Running(
+        settings, platform, buckets, board, loop, admin, workspace, clock.now(), lock, ending
+    )
 
 
 def _limits(settings: Settings) -> Limits:

@@ -239,7 +239,9 @@ async def create_job(server: Server, call: Call) -> Answer:
 )
 async def plan_job(server: Server, call: Call) -> Answer:
     """What a job would run: argv, environment and directories of every task."""
-    spec = check(server.platform, server.board, modelarts.job_spec(call.json()))
+    spec = check(
+        server.platform, server.board, call.caller.workspace.id, modelarts.job_spec(call.json())
+    )
     preview = explain.preview(server.platform, spec)
     known = server.platform.catalog.flavors()
     flavor = next(item for item in known if item.id == spec.flavor)

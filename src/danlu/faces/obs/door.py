@@ -40,8 +40,7 @@ class Door:
         self.objects: ObjectStore = running.platform.objects
         self.region = running.workspace.region
         self.admission = Admission(server.gate, running.platform.clock)
-        platform = running.platform
-        self.buckets = Buckets(platform.records, self.objects, platform.clock, running.workspace.id)
+        self.buckets: Buckets = running.buckets
         self.names = frozenset(
             name.lower() for name in (*LOOPBACK_NAMES, *names_of(running.settings))
         )

@@ -155,6 +155,13 @@ ERRORS: dict[str, tuple[str, str]] = {
             "也可去掉该要求直接运行"
         ),
     ),
+    "bucket-denied": (
+        (
+            "{field} is '{value}', and bucket '{bucket}' belongs to another project; name a place in a"
+            " bucket of your own (`danlu obs ls` lists them)"
+        ),
+        "{field} 为“{value}”，而桶“{bucket}”属于其他项目；请使用自己的桶（`danlu obs ls` 可列出）",
+    ),
     "path-closed": (
         (
             "{field} is '{value}', which no job may be given: {closed} is there, lies below it, or"
