@@ -199,10 +199,7 @@ SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 def test_a_user_without_rights_gets_what_the_machine_gives_him() -> None:
     """The job runs; its events and the engine say the same about what is missing."""
-    require(os.geteuid() == 0 and shutil.which("setpriv"), "setpriv, and root to start as another")
-    told = ["-c", "import sys; print(sys.version_info >= (3, 11))"]
-    usable = SYSTEM_PYTHON.exists() and "True" in _said_by_nobody(told)
-    require(usable, "a Python that every user may run: /usr/bin/python3, 3.11 or newer")
+    _require_nobody()
     with tempfile.TemporaryDirectory() as name:
         os.chown(name, NOBODY, NOBODY)
         text = "import os; print(os.getuid(), os.access('/root/.ssh', os.R_OK), os.environ['HOME'])"
@@ -215,6 +212,47 @@ def test_a_user_without_rights_gets_what_the_machine_gives_him() -> None:
     assert ("namespaces-missing" in found["notes"]) is ("namespaces" in missing)
     assert ("files-unprotected" in found["notes"]) is ("landlock" in missing)
     assert (home == "/home/ma-user") is ("namespaces" not in missing)
+
+
+def _require_nobody() -> None:
+    require(os.geteuid() == 0 and shutil.which("setpriv"), "setpriv, and root to start as another")
+    told = ["-c", "import sys; print(sys.version_info >= (3, 11))"]
+    usable = SYSTEM_PYTHON.exists() and "True" in _said_by_nobody(told)
+    require(usable, "a Python that every user may run: /usr/bin/python3, 3.11 or newer")
+
+
+INSTALLS = """
+import os, pathlib, sys
+packages = next(pathlib.Path(sys.prefix).glob("lib/python3*/site-packages"))
+for path in (packages / "old" / "there.py", packages / "old"):
+    path.unlink() if path.is_file() else path.rmdir()
+(packages / "new.py").write_text("answer = 42")
+import new
+print(new.answer, sorted(os.listdir(packages)))
+"""
+
+
+def test_a_user_without_rights_installs_what_he_likes_in_a_job() -> None:
+    """The environment is read-only, its owner's too; a task changes what it sees of it alone."""
+    _require_nobody()
+    with tempfile.TemporaryDirectory() as name:
+        os.chown(name, NOBODY, NOBODY)
+        environment = Path(name, "environment")
+        _said_by_nobody(["-m", "venv", "--without-pip", str(environment)])
+        (packages,) = environment.glob("lib/python3*/site-packages")
+        (packages / "old").mkdir()
+        (packages / "old" / "there.py").touch()
+        for path in (packages / "old" / "there.py", packages / "old", packages):
+            os.chown(path, NOBODY, NOBODY)
+            path.chmod(0o555)
+        order = {"root": name, "text": INSTALLS, "environment": str(environment)}
+        found = json.loads(
+            _said_by_nobody(["-m", "tests.contract.unprivileged", json.dumps(order)])
+        )
+        left = [path.name for path in packages.iterdir()]
+    if "namespaces-missing" not in found["notes"]:
+        assert found["log"].strip() == "42 ['__pycache__', 'new.py']"
+    assert left == ["old"]
 
 
 def _said_by_nobody(words: list[str]) -> str:

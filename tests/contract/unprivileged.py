@@ -17,7 +17,9 @@ def main() -> None:
     house = ProcessHouse(Path(order["root"]))
     try:
         ref = new_ref()
-        line = shlex.join(["exec", sys.executable, "-I", "-c", order["text"]])
+        environment = Path(order.get("environment", sys.prefix))
+        house.engine._environment_of = lambda _: environment
+        line = shlex.join(["exec", f"{environment}/bin/python3", "-I", "-c", order["text"]])
         plan = TaskPlan(ref.job_id, 1, 0, ref.token, "x", command=line, memory_bytes=64 << 20)
         house.engine.launch([Launch(ref, "here", plan)])
         seen = finish(house, ref)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import base64
+import ensurepip
 import hashlib
 import platform
+import shutil
 import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from danlu.images.definition import Runtime
 from danlu.images.lock import Lock, Wheel
@@ -47,6 +51,17 @@ def wheel(
 
 def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+def with_pip(folder: Path) -> Wheel:
+    """The wheel of pip that comes with Python."""
+    places = (Path(ensurepip.__file__).parent / "_bundled", Path("/usr/share/python-wheels"))
+    found = [path for place in places for path in place.glob("pip-*-py3-none-any.whl")]
+    if not found:
+        pytest.skip("this Python comes without a wheel of pip")
+    shutil.copy(found[0], folder)
+    sha256 = hashlib.sha256(found[0].read_bytes()).hexdigest()
+    return Wheel("pip", found[0].name.split("-")[1], found[0].name, sha256)
 
 
 class World:

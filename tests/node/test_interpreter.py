@@ -20,3 +20,13 @@ def test_an_interpreter_below_the_root_does_not_open_the_root(tmp_path: Path) ->
 
     assert "/" not in found
     assert {str(tmp_path), "/usr", "/opt/packages"} <= set(found)
+
+
+def test_the_directories_that_packages_come_from_are_within_reach(tmp_path: Path) -> None:
+    found = interpreter.needs(
+        str(tmp_path / "bin" / "python"),
+        {"PIP_FIND_LINKS": "/opt/wheels https://a.example/x file:///opt/my%20wheels",
+         "UV_FIND_LINKS": "/srv/a,/srv/b"},
+    )  # fmt: skip
+    assert {"/opt/wheels", "/opt/my wheels", "/srv/a", "/srv/b"} <= set(found)
+    assert not [path for path in found if "example" in path]

@@ -7,7 +7,17 @@ from pathlib import Path
 
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World, world
 from danlu.model.url import LocalUrl
-from danlu.node import cgroup, devices, ending, given, interpreter, landlock, namespaces, view
+from danlu.node import (
+    cgroup,
+    devices,
+    ending,
+    given,
+    interpreter,
+    landlock,
+    layer,
+    namespaces,
+    view,
+)
 from danlu.node.cgroup import CONTROLLERS, Group, Limits, NoGroup
 from danlu.node.directory import TaskDirectory
 from danlu.node.program import Program
@@ -65,11 +75,11 @@ class Containment:
             return replace(self._program(found), within=within, landlock=version)
         found = world(self._plan.plan, literal(layout))
         own = self._directory.file(files.WORK)
+        view = self._view(layout, found)
         writable = [path for path in within.writable if path != own]
+        writable += layer.places(python, own)
         within = replace(within, writable=(LITERAL_HOME, LITERAL_CACHE, *writable), private=True)
-        return replace(
-            self._program(found), within=within, landlock=version, view=self._view(layout, found)
-        )
+        return replace(self._program(found), within=within, landlock=version, view=view)
 
     def remove(self) -> None:
         """Remove the control group. What cannot be removed yet is swept later."""
@@ -100,8 +110,10 @@ class Containment:
             for index, tree in self.kept.items()
         ]
         shm_bytes = self.limits.memory_bytes
+        environment = layer.prepare(layout.python, own)
         return View(
-            root, layout.home, layout.cache, f"{own}/temp", tuple(places), shm_bytes, tuple(kept)
+            *(root, layout.home, layout.cache, f"{own}/temp"),
+            *(tuple(places), shm_bytes, tuple(kept), environment),
         )
 
     def _upper(self, index: int) -> str:

@@ -7,9 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 LIBRARY_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "SSL_CERT_DIR")
 FILE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CONFIG_FILE")
+PLACE_VARIABLES = ("PIP_FIND_LINKS", "UV_FIND_LINKS")
+"""Directories among addresses, where packages come from."""
 
 
 def needs(python: str, variables: Mapping[str, str]) -> tuple[str, ...]:
@@ -54,4 +57,7 @@ def _linked(packages: Path) -> Iterator[str]:
 def _named(variables: Mapping[str, str]) -> Iterator[str]:
     for name in LIBRARY_VARIABLES:
         yield from (path for path in variables.get(name, "").split(":") if path.startswith("/"))
+    for name in PLACE_VARIABLES:
+        words = (urlsplit(word) for word in variables.get(name, "").replace(",", " ").split())
+        yield from (unquote(word.path) for word in words if word.scheme in ("", "file"))
     yield from (variables[name] for name in FILE_VARIABLES if name in variables)

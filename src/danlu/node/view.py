@@ -33,8 +33,9 @@ class View:
     """`root` is an empty directory to build on; `home`, `cache` and `temp` are what the task finds
     at its places, and so are the pairs of `places`, what and where; no link may stand on the way to
     what these show. `kept` are trees that several tasks see: which one, where, and the directory
-    for this task's changes. `shm_bytes` is the most that its /dev/shm holds (0 = half of the
-    memory).
+    for this task's changes; `environment` is another such tree, which stays where it is (which one,
+    and the directory for changes; empty = none). `shm_bytes` is the most that its /dev/shm holds
+    (0 = half of the memory).
     """
 
     root: str
@@ -44,6 +45,7 @@ class View:
     places: tuple[tuple[str, str], ...] = ()
     shm_bytes: int = 0
     kept: tuple[tuple[str, str, str], ...] = ()
+    environment: tuple[str, str] | tuple[()] = ()
 
 
 def possible(needed: Iterable[str]) -> bool:
@@ -112,6 +114,8 @@ class _Builder:
         for path in outermost(hidden_paths(self._reach.hidden, self._own)):
             self._hide(path)
         self._ways()
+        if self._view.environment:
+            self._environment(*self._view.environment)
         for place in self._blanks:
             linux.mount(None, place, None, READ_ONLY)
 
@@ -124,6 +128,13 @@ class _Builder:
         for path in self._reach.given:
             if covers_any(self._masked, path):
                 self._put_plain(path, path)
+
+    def _environment(self, tree: str, changes: str) -> None:
+        """Lay what the task changes of its environment over it, under every name that it has."""
+        real = os.path.realpath(tree)
+        self._lay_over(real, real, changes)
+        if tree != real and _mode(self._root + tree, follow=False) == stat.S_IFDIR:
+            linux.mount(self._root + real, self._root + tree, None, BIND)
 
     def _devices(self) -> None:
         self._same("/dev")
@@ -185,7 +196,10 @@ class _Builder:
         Path(target).mkdir(parents=True, exist_ok=True)
         told = f"lowerdir={tree},upperdir={changes}/upper,workdir={changes}/work"
         if not any(odd in f"{tree}{changes}" for odd in ":,\\"):
-            for more in ("", ",userxattr"):  # the second is for user namespaces
+            # In a user namespace the usual marks cannot be set: without others nothing of a
+            # directory that was there could be removed.
+            usual, others = "", ",userxattr"
+            for more in (usual, others) if _may_mark(f"{changes}/work") else (others, usual):
                 with suppress(OSError):
                     linux.mount("dataset", target, "overlay", CLOSED, told + more)
                     return
@@ -205,6 +219,14 @@ class _Builder:
             linux.mount("/dev/null", target, None, BIND)
         if kind:
             self._masked.append(path)
+
+
+def _may_mark(path: str) -> bool:
+    """Whether this process may set the attributes by which overlayfs marks what was removed."""
+    with suppress(OSError):
+        os.setxattr(path, "trusted.danlu", b"")
+        return True
+    return False
 
 
 def _mode(path: str, *, follow: bool = True) -> int:

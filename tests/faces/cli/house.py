@@ -62,7 +62,7 @@ class House:
     def good(self, *args: str, cwd: Path | None = None) -> str:
         """The stdout of a command that has to succeed."""
         done = self.run(*args, cwd=cwd)
-        assert done.returncode == 0, done.stderr.decode()
+        assert done.returncode == 0, (done.stderr + done.stdout[-2000:]).decode()
         return done.stdout.decode()
 
     def json(self, *args: str) -> Any:
