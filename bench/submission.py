@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -23,32 +24,40 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
-SCRIPT = "import time\nimport sys\nopen(sys.argv[1], 'w').write(repr(time.time()))\n"
+SCRIPT = "import time\nprint('began', repr(time.time()), flush=True)\n"
+BEGAN = re.compile(rb"began (\d+\.\d+)")
 
 SUBMITIT = """
 import sys, submitit
 executor = submitit.LocalExecutor(folder=sys.argv[1])
 executor.update_parameters(timeout_min=1)
-command = [sys.executable, sys.argv[2], sys.argv[3]]
-function = submitit.helpers.CommandFunction(command, verbose=False)
-executor.submit(function).result()
+function = submitit.helpers.CommandFunction([sys.executable, sys.argv[2]], verbose=False)
+print(executor.submit(function).result())
 """
 
-Run = Callable[[Path], None]
+Run = Callable[[], bytes]
+"""Runs the script by one path; all that its client printed."""
 
 
-def quiet(command: list[str], env: dict[str, str], cwd: Path) -> None:
-    subprocess.run(command, env=env, cwd=cwd, check=True, capture_output=True, timeout=120)
+def printed(command: list[str], env: dict[str, str], cwd: Path) -> bytes:
+    both = subprocess.STDOUT
+    done = subprocess.run(
+        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=both, timeout=120, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command}: {done.stdout.decode()}")
+    return done.stdout
 
 
-def measure(run: Run, folder: Path) -> tuple[float, float]:
+def measure(run: Run) -> tuple[float, float]:
     """Seconds to the script's first statement and to the client's exit."""
-    stamp = folder / "stamp"
-    stamp.unlink(missing_ok=True)
     began = time.time()
-    run(stamp)
+    text = run()
     ended = time.time()
-    return float(stamp.read_text()) - began, ended - began
+    found = BEGAN.search(text)
+    if found is None:
+        raise RuntimeError(f"the script's line is not in what was printed: {text.decode()}")
+    return float(found[1]) - began, ended - began
 
 
 def paths(folder: Path, env: dict[str, str], *, peers: bool) -> dict[str, Run]:
@@ -57,22 +66,20 @@ def paths(folder: Path, env: dict[str, str], *, peers: bool) -> dict[str, Run]:
     script.write_text(SCRIPT)
     danlu = str(Path(sys.executable).with_name("danlu"))
     found: dict[str, Run] = {
-        "python train.py": lambda stamp: quiet(
-            [sys.executable, str(script), str(stamp)], env, folder
-        ),
-        "danlu run": lambda stamp: quiet([danlu, "run", str(script), str(stamp)], env, folder),
+        "python train.py": lambda: printed([sys.executable, str(script)], env, folder),
+        "danlu run": lambda: printed([danlu, "run", str(script)], env, folder),
     }
     if peers:
         driver = folder / "submitit_driver.py"
         driver.write_text(SUBMITIT)
         logs = str(folder / "submitit")
-        found["submitit local"] = lambda stamp: quiet(
-            [str(PEER_PYTHON), str(driver), logs, str(script), str(stamp)], env, folder
+        found["submitit local"] = lambda: printed(
+            [str(PEER_PYTHON), str(driver), logs, str(script)], env, folder
         )
         torchx = str(PEER_PYTHON.with_name("torchx"))
-        found["torchx local_cwd"] = lambda stamp: quiet(
-            [torchx, "run", "-s", "local_cwd", "--wait", "utils.python", "--script",
-             script.name, str(stamp)],
+        found["torchx local_cwd"] = lambda: printed(
+            [torchx, "run", "-s", "local_cwd", "--wait", "--log", "utils.python", "--script",
+             script.name],
             env, script.parent,
         )  # fmt: skip
     return found
@@ -126,17 +133,17 @@ def main() -> None:
         env = {"PATH": os.environ["PATH"], "HOME": name, "LANG": "C.UTF-8"}
         env["DANLU_DATA"] = str(folder / "data")
         danlu = str(Path(sys.executable).with_name("danlu"))
-        quiet([danlu, "up", "--port", "0"], env, folder)
+        printed([danlu, "up", "--port", "0"], env, folder)
         try:
             runs = paths(folder, env, peers=options.peers)
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
             for round_ in range(options.pairs + 2):
                 for path, run in runs.items():
-                    found = measure(run, folder)
+                    found = measure(run)
                     if round_ > 1:  # the first rounds warm the page cache
                         times[path].append(found)
         finally:
-            quiet([danlu, "down"], env, folder)
+            printed([danlu, "down"], env, folder)
     rows = table(times)
     print(f"python {sys.version.split()[0]}, danlu {version('danlu')}, {options.pairs} rounds")
     show(rows)

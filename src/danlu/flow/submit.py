@@ -31,11 +31,16 @@ def check(platform: Platform, board: Board, workspace: str, spec: JobSpec) -> Jo
     """
     rules.check(spec)
     image = platform.catalog.check(spec.engine, "algorithm.engine")
-    if image is not None:
-        spec = replace(spec, image=image.id, image_name=image.name)
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
     required = spec.require_isolation or platform.limits.require_isolation
-    spec = replace(spec, flavor=flavor.id, shape=flavor.shape, require_isolation=required)
+    spec = replace(
+        spec,
+        flavor=flavor.id,
+        shape=flavor.shape,
+        require_isolation=required,
+        image="" if image is None else image.id,
+        image_name="" if image is None else image.name,
+    )
     if required and platform.engine.powers.unenforced:
         missing = ", ".join(platform.engine.powers.unenforced)
         raise Refused("isolation-missing", field="danlu.require_isolation", missing=missing)

@@ -34,6 +34,15 @@ def to_json(value: object) -> Any:
     return value if dump is None else dump(value)
 
 
+def one_level(value: object) -> Any:
+    """`to_json` without what lies inside: for an encoder that comes back with that by itself."""
+    kind: Any = type(value)
+    if not issubclass(kind, ObjectUrl | LocalUrl) and dataclasses.is_dataclass(kind):
+        names, values = _getter(cast("Any", kind))
+        return dict(zip(names, values(value), strict=True))
+    return to_json(value)
+
+
 def from_json(kind: type[T], data: Any) -> T:
     """Build a `kind` from what `to_json` gave for one. Keys that `kind` lacks are ignored,
     so that an older program reads what a newer one wrote; missing keys take their defaults.
@@ -52,7 +61,7 @@ def _dumper(kind: Any) -> Convert | None:
     if issubclass(kind, ObjectUrl | LocalUrl):
         return str
     if dataclasses.is_dataclass(kind):
-        return _fields(tuple(item.name for item in dataclasses.fields(kind)))
+        return _fields(kind)
     if issubclass(kind, Mapping):
         return lambda value: {str(key): to_json(item) for key, item in value.items()}
     if issubclass(kind, Sequence):
@@ -60,11 +69,18 @@ def _dumper(kind: Any) -> Convert | None:
     raise TypeError(f"{kind.__name__} is not a value of the model")
 
 
-def _fields(names: tuple[str, ...]) -> Convert:
-    """Most fields of a job are texts and numbers, which are JSON values as they stand."""
+@functools.cache
+def _getter(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of a dataclass' fields, and what reads all of them."""
+    names = tuple(item.name for item in dataclasses.fields(kind))
     if len(names) == 1:
-        return lambda value: {names[0]: to_json(getattr(value, names[0]))}
-    values = operator.attrgetter(*names)
+        return names, lambda value: (getattr(value, names[0]),)
+    return names, operator.attrgetter(*names)
+
+
+def _fields(kind: Any) -> Convert:
+    """Most fields of a job are texts and numbers, which are JSON values as they stand."""
+    names, values = _getter(kind)
 
     def dump(value: Any) -> dict[str, Any]:
         return {

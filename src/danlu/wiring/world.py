@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 import time
-import uuid
 from pathlib import Path
 
 from danlu.model.errors import PlatformError, Refused, Unavailable
@@ -27,6 +26,12 @@ class SystemClock:
         return time.monotonic()
 
 
+SCATTER = 0x9E37
+"""Odd, so that 65,536 seconds in a row give as many numbers; far from 1, so that neighbours lie
+apart.
+"""
+
+
 class SystemDice:
     """The machine's randomness, fetched a page at a time: a submit needs two draws, and a system
     call beside a busy writer thread costs more than the rest of its checks.
@@ -42,8 +47,20 @@ class SystemDice:
         return self._draw().hex()
 
     def job_id(self) -> str:
-        """A fresh UUID in its usual form."""
-        return str(uuid.UUID(bytes=self._draw(), version=4))
+        """A fresh UUID in its usual form (version 8 of RFC 9562: the layout is our own).
+
+        The first 16 bits stand for the second and 106 are random: what submits of one second add
+        to the indexes by job lies side by side, in few pages, and jobs of two seconds differ
+        in their first letters.
+        """
+        drawn = self._draw()
+        text = drawn.hex()
+        second = int(time.time()) * SCATTER & 0xFFFF
+        variant = "89ab"[drawn[8] & 3]
+        return (
+            f"{second:04x}{text[4:8]}-{text[8:12]}-8{text[13:16]}-"
+            f"{variant}{text[17:20]}-{text[20:]}"
+        )
 
     def fraction(self) -> float:
         """A number from 0 up to, but not including, 1."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 import time
+import uuid
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from danlu.faces.http.paths import Paths
 from danlu.faces.http.reply import encode, json_reply, language_of
 from danlu.faces.http.route import Describe, Routes
 from danlu.model.errors import Denied, Refused
-from danlu.wiring.world import SystemDice
+from danlu.wiring.world import SCATTER, SystemDice
 
 
 def paths() -> Paths[str]:
@@ -252,6 +254,16 @@ def test_randomness_does_not_repeat_itself_whoever_draws_it() -> None:
         thread.join(30)
     assert len(set(drawn)) == len(drawn) == 8000
     assert {len(text) for text in drawn} == {32, 36}
+
+
+def test_jobs_of_one_second_lie_side_by_side_and_those_of_the_next_elsewhere() -> None:
+    ids = [uuid.UUID(SystemDice().job_id()) for _ in range(1000)]
+    assert {(one.version, one.variant) for one in ids} == {(8, uuid.RFC_4122)}
+    assert len({one.bytes[:2] for one in ids}) < 50
+    assert len({one.bytes[2:4] for one in ids}) > 900
+    heads = [second * SCATTER & 0xFFFF for second in range(65_536)]
+    assert len(set(heads)) == 65_536
+    assert min(abs(a - b) for a, b in itertools.pairwise(heads)) > 0x1000
 
 
 def test_no_file_of_the_face_registers_routes_by_itself() -> None:

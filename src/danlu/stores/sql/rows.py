@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from danlu.model.attempt import Attempt, AttemptKey, Placement, State
-from danlu.model.codec import from_json, to_json
+from danlu.model.codec import from_json, one_level, to_json
 from danlu.model.event import JobEvent, Level
 from danlu.model.job import Intent, Job, JobSpec, JobView, Task
 from danlu.model.reason import Reason
@@ -53,11 +53,14 @@ _INTENTS = {str(intent): intent for intent in Intent}
 
 
 def _dump(value: object) -> str:
-    """JSON as text. Halves of surrogate pairs, which no column can hold, stay escaped."""
+    """A value of the model as JSON. Halves of surrogate pairs, which no column can hold, stay
+    escaped.
+    """
     try:
-        return orjson.dumps(value).decode()
+        text = orjson.dumps(value, one_level, orjson.OPT_PASSTHROUGH_DATACLASS)
     except orjson.JSONEncodeError:
-        return _encode(value)
+        return _encode(to_json(value))
+    return text.decode()
 
 
 def new_job(job: Job) -> tuple[Any, ...]:
@@ -82,7 +85,7 @@ def new_job(job: Job) -> tuple[Any, ...]:
 
 def new_spec(spec: JobSpec) -> str:
     """The JSON of a spec."""
-    return _dump(to_json(spec))
+    return _dump(spec)
 
 
 def first_attempt(submission: Submission) -> tuple[Any, ...]:
@@ -116,7 +119,7 @@ def new_events(job_id: str, events: Iterable[JobEvent]) -> list[tuple[Any, ...]]
             event.level.value,
             words(event.key, "key"),
             words(event.task, "task"),
-            _dump(to_json(event.params)) if event.params else "{}",
+            _dump(event.params) if event.params else "{}",
         )
         for event in events
     ]
@@ -145,7 +148,7 @@ def new_tasks(key: AttemptKey, tasks: Iterable[Task]) -> list[tuple[Any, ...]]:
 
 def facts(value: Reason | Sequence[Placement] | None) -> str | None:
     """A JSON column that may be empty."""
-    return None if value is None else _dump(to_json(value))
+    return None if value is None else _dump(value)
 
 
 def described(spec: str, description: str) -> str:
