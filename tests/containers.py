@@ -129,8 +129,18 @@ class Podman:
         )
         return "" if found.returncode == 0 else found.stderr.strip()[-500:]
 
+    def variables(self) -> dict[str, str]:
+        """What has a podman of somebody else's use this one's storage."""
+        file = self._folder / "storage.conf"
+        kept, run = cache() / "storage", cache() / "run"
+        told = f'driver = "overlay"\ngraphroot = "{kept}"\nrunroot = "{run}"\n'
+        file.write_text(f"[storage]\n{told}", "utf-8")
+        return {"CONTAINERS_CONF": str(self._conf), "CONTAINERS_STORAGE_CONF": str(file)}
+
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "CONTAINERS_CONF": str(self._conf)}
+        # The command says it all: with both, podman waits for ends that it does not hear of.
+        found = {name: v for name, v in os.environ.items() if name != "CONTAINERS_STORAGE_CONF"}
+        return {**found, "CONTAINERS_CONF": str(self._conf)}
 
     def _command(self) -> list[str]:
         kept = cache() / "storage"

@@ -146,6 +146,23 @@ class Settings:
         " file system (default: images in the data directory)",
         "镜像目录：镜像的环境及其缓存，须位于同一文件系统（默认为数据目录下的 images）",
     )
+    image_base: str = _setting(
+        "",
+        "the base of container images that are built here (default: as their definition says)",
+        "在本机构建容器镜像所用的基础镜像（默认取自镜像定义）",
+    )
+    image_apt_sources: str = _setting(
+        "snapshot",
+        "where Debian packages of container images come from: snapshot (Debian's archive as it was"
+        " at the definition's time) or base (what the base image names)",
+        "容器镜像中 Debian 软件包的来源：snapshot（定义所记时间的 Debian 归档）或 base"
+        "（基础镜像自带的软件源）",
+    )
+    image_builder: str = _setting(
+        "",
+        "what builds container images: podman or docker (default: the first that is installed)",
+        "构建容器镜像的程序：podman 或 docker（默认取已安装的第一个）",
+    )
     default_flavor: str = _setting(
         "",
         "the flavor of jobs that name none (default: by the machine)",
@@ -352,6 +369,8 @@ def _choice(key: str, value: str, source: str) -> str:
         "objects": ("folder", "s3"),
         "isolation": ("auto", "required", "off"),
         "log_level": ("debug", "info", "warning", "error"),
+        "image_apt_sources": ("snapshot", "base"),
+        "image_builder": ("", "podman", "docker"),
     }.get(key)
     if choices and value not in choices:
         expected = f"one of {', '.join(choices)}"

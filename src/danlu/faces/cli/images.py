@@ -27,7 +27,7 @@ ID_CHARS = 19
 
 def ls(session: Session, *, ready: bool) -> int:
     """List images; with `ready` those alone that have an environment here."""
-    where = _settings(session)
+    where = settings_of(session)
     found = [one for one in images.every(where) if one.realised is not None or not ready]
     if session.json or session.quiet:
         for one in found:
@@ -47,7 +47,7 @@ def show(session: Session, *, image: str, verify: bool) -> int:
     """Show one image; with `verify` read every file of its environment. The exit status is 1 where
     one is not as it was made.
     """
-    where = _settings(session)
+    where = settings_of(session)
     found = images.find(where, image)
     if session.json:
         session.put_json(record(found))
@@ -75,7 +75,7 @@ def show(session: Session, *, image: str, verify: bool) -> int:
 
 def realise(session: Session, *, image: str) -> int:
     """Make the environment of an image, if it is not ready."""
-    made = images.realise(_settings(session), image, _saying(session))
+    made = images.realise(settings_of(session), image, saying(session))
     if session.json:
         session.put_json(record(made))
     else:
@@ -85,7 +85,7 @@ def realise(session: Session, *, image: str) -> int:
 
 def rm(session: Session, *, images_: tuple[str, ...]) -> int:
     """Remove environments; the images stay, and are made again when they are wanted."""
-    where = _settings(session)
+    where = settings_of(session)
     found = [images.find(where, word) for word in images_]
     for one in found:
         size = images.remove(where, one.id)
@@ -101,7 +101,7 @@ def gc(session: Session, *, unused_for: str | None, budget: str | None, dry_run:
     if unused_for is None and budget is None:
         raise Failure(USAGE, "image-gc-nothing")
     freed = images.collect(
-        _settings(session),
+        settings_of(session),
         unused_for_s=duration_s(unused_for, "--unused-for"),
         budget=_bytes(budget),
         dry_run=dry_run,
@@ -126,7 +126,7 @@ def gc(session: Session, *, unused_for: str | None, budget: str | None, dry_run:
 
 def lock(session: Session, *, definition: str, backend: str | None, out: str | None) -> int:
     """Make the lock of a definition and write it to a file."""
-    where = _settings(session)
+    where = settings_of(session)
     name, image_id, count, text = images.lock(where, definition, backend or "", os.environ)
     path = Path(out or name)
     path.write_text(text, "utf-8")
@@ -144,7 +144,7 @@ def of_file(session: Session, file: str) -> str:
         raise Failure(USAGE, "image-file-remote", path=file)
     if not os.path.isfile(file):
         raise Failure(MISSING, "path-missing", option="--image", path=file)
-    return images.find(_settings(session), file).id
+    return images.find(settings_of(session), file).id
 
 
 def record(one: ImageView) -> dict[str, Any]:
@@ -170,6 +170,8 @@ def record(one: ImageView) -> dict[str, Any]:
         "parent": (made.parent or None) if made else None,
         "extras": list(made.extras) if made else [],
         "path": one.path or None,
+        "container": one.built and one.built.reference,
+        "oci_id": one.built and one.built.oci_id,
     }
 
 
@@ -205,7 +207,8 @@ def _show(session: Session, data: dict[str, Any]) -> None:
             session.put(f"{key:<{wide}}  {printable(str(value))}")
 
 
-def _saying(session: Session) -> Any:
+def saying(session: Session) -> Any:
+    """Says on the terminal what is going on."""
     from danlu.model.texts import text
 
     def say(key: str, **params: str) -> None:
@@ -226,5 +229,6 @@ def _bytes(words: str | None) -> int | None:
     return int(number) << units[unit]
 
 
-def _settings(session: Session) -> Settings:
+def settings_of(session: Session) -> Settings:
+    """The settings of the server whose data is meant."""
     return settings.load(Path(session.data)).settings

@@ -420,6 +420,35 @@ COMMANDS: tuple[Command, ...] = (
         ),
         (Argument("definition", "DEFINITION"),),
     ),
+    Command(
+        "images",
+        "image build",
+        f"{_HOME}.image_build:build",
+        (
+            Option("base", "--base", metavar="REFERENCE"),
+            Option("apt_sources", "--apt-sources", choices=("snapshot", "base")),
+            Option("fresh", "--fresh", kind=FLAG),
+        ),
+        (IMAGE,),
+    ),
+    Command(
+        "images",
+        "image push",
+        f"{_HOME}.image_build:push",
+        (Option("insecure", "--insecure", kind=FLAG),),
+        (IMAGE, Argument("reference", "REFERENCE")),
+    ),
+    Command(
+        "images", "image save", f"{_HOME}.image_build:save", (), (IMAGE, Argument("file", "FILE"))
+    ),
+    Command("images", "image load", f"{_HOME}.image_build:load", (), (Argument("file", "FILE"),)),
+    Command(
+        "images",
+        "image sbom",
+        f"{_HOME}.image_build:sbom",
+        (Option("out", "-o", "--out", metavar="FILE"),),
+        (IMAGE,),
+    ),
     Command("machine", "doctor", f"{_HOME}.doctor:doctor"),
     Command("machine", "config", f"{_HOME}.config:config"),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from danlu.model.texts.container_images import CONTAINER_IMAGE_ERRORS
 from danlu.model.texts.image_errors import IMAGE_ERRORS
 from danlu.model.texts.object_errors import OBJECT_ERRORS
 from danlu.model.texts.server_errors import SERVER_ERRORS
@@ -321,6 +322,7 @@ ERRORS: dict[str, tuple[str, str]] = {
         "代码目录中有疑似凭据的文件：{paths}；若作业不需要，请写入 .danluignore",
     ),
     **IMAGE_ERRORS,
+    **CONTAINER_IMAGE_ERRORS,
     **OBJECT_ERRORS,
     **SERVER_ERRORS,
     **SSH_ERRORS,

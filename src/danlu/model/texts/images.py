@@ -128,4 +128,17 @@ IMAGES: dict[str, tuple[str, str]] = {
         "no build known here does for this machine",
         "已知的构建均不适用于这台机器",
     ),
+    # while a container image is built
+    "image-building": (
+        "image {image}: building its container image on {base}",
+        "镜像 {image}：正在 {base} 上构建容器镜像",
+    ),
+    "image-built": (
+        "image {image}: {reference} built after {took_s} s",
+        "镜像 {image}：已构建 {reference}，用时 {took_s} 秒",
+    ),
+    "image-large": (
+        "image {image} is {gib} GiB; ModelArts advises against more than 15",
+        "镜像 {image} 为 {gib} GiB；ModelArts 建议不超过 15 GiB",
+    ),
 }

@@ -121,4 +121,49 @@ IMAGE_OPTIONS: dict[str, tuple[str, str]] = {
         "要锁定的构建，如 cu128 或 cpu。",
     ),
     "image lock.out": ("The file to write.", "要写入的文件。"),
+    "image build": (
+        (
+            "Build the container image of an image with podman or Docker, and print its name.\n\n"
+            "Its packages are those of the environment, to the byte. Two builds on one machine give"
+            " the same image."
+        ),
+        (
+            "用 podman 或 Docker 构建镜像的容器镜像，并输出其名称。\n\n"
+            "其软件包与环境逐字节一致。在同一台机器上构建两次得到相同的镜像。"
+        ),
+    ),
+    "image build.short": (
+        "Build the container image of an image with podman or Docker.",
+        "用 podman 或 Docker 构建镜像的容器镜像。",
+    ),
+    "image build.base": (
+        "The base image (default: image_base, or as the definition says).",
+        "基础镜像（默认取自 image_base 或镜像定义）。",
+    ),
+    "image build.apt_sources": (
+        "Where Debian packages come from: the archive at the definition's time, or the base's own.",
+        "Debian 软件包的来源：定义所记时间的归档，或基础镜像自带的软件源。",
+    ),
+    "image build.fresh": ("Use no layer of an earlier build.", "不使用以前构建的层。"),
+    "image push": (
+        "Send a built image to a registry in which podman or Docker is signed in.",
+        "将已构建的镜像推送到 podman 或 Docker 已登录的仓库。",
+    ),
+    "image push.insecure": (
+        "The registry speaks HTTP, or has a certificate that nobody vouches for.",
+        "该仓库使用 HTTP，或其证书不受信任。",
+    ),
+    "image save": (
+        "Write a built image to a file, for a machine without a registry.",
+        "将已构建的镜像写入文件，供没有仓库的机器使用。",
+    ),
+    "image load": (
+        "Take in an image that danlu image save wrote, with its lock.",
+        "载入由 danlu image save 写出的镜像及其锁文件。",
+    ),
+    "image sbom": (
+        "Print the software bill of materials of an image (CycloneDX, JSON).",
+        "输出镜像的软件物料清单（CycloneDX，JSON）。",
+    ),
+    "image sbom.out": ("The file to write.", "要写入的文件。"),
 }

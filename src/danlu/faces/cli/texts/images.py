@@ -92,6 +92,11 @@ IMAGES: dict[str, tuple[str, str]] = {
         "{packages} packages locked in {file}",
         "已将 {packages} 个软件包锁定到 {file}",
     ),
+    "image-pushed": ("image {image} sent as {reference}", "镜像 {image} 已推送为 {reference}"),
+    "image-saved": (
+        "image {image} written to {path} ({size})",
+        "镜像 {image} 已写入 {path}（{size}）",
+    ),
     "size": (
         "{option} takes a size such as 20G or 500M, not '{value}'",
         "{option} 需要 20G、500M 这样的大小，而不是“{value}”",
