@@ -122,19 +122,8 @@ IMAGE_OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "image lock.out": ("The file to write.", "要写入的文件。"),
     "image build": (
-        (
-            "Build the container image of an image with podman or Docker, and print its name.\n\n"
-            "Its packages are those of the environment, to the byte. Two builds on one machine give"
-            " the same image."
-        ),
-        (
-            "用 podman 或 Docker 构建镜像的容器镜像，并输出其名称。\n\n"
-            "其软件包与环境逐字节一致。在同一台机器上构建两次得到相同的镜像。"
-        ),
-    ),
-    "image build.short": (
-        "Build the container image of an image with podman or Docker.",
-        "用 podman 或 Docker 构建镜像的容器镜像。",
+        "Build an image's container image of the same packages, with podman or Docker.",
+        "用 podman 或 Docker 由相同的软件包构建容器镜像。",
     ),
     "image build.base": (
         "The base image (default: image_base, or as the definition says).",
