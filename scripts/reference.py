@@ -52,6 +52,12 @@ def states(_language: str) -> str:
     return diagram().rstrip("\n") + "\n"
 
 
+def notebooks(_language: str) -> str:
+    from danlu.model.notebook import diagram
+
+    return diagram().rstrip("\n") + "\n"
+
+
 def settings(language: str) -> str:
     from danlu import settings as code
 
@@ -235,7 +241,20 @@ def faults(language: str) -> str:
     return table(heads(language, *names), promises.faults(language))
 
 
-_MADE = (states, settings, commands, routes, errors, gateway, reasons, points, fits, kills, faults)
+_MADE = (
+    states,
+    notebooks,
+    settings,
+    commands,
+    routes,
+    errors,
+    gateway,
+    reasons,
+    points,
+    fits,
+    kills,
+    faults,
+)
 BLOCKS: dict[str, Callable[[str], str]] = {block.__name__: block for block in _MADE}
 
 

@@ -7,13 +7,14 @@ contract suite as the engines that run real programs.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from danlu.engines.memory_script import Look, Script, follow
-from danlu.model.errors import EngineError
+from danlu.model.errors import EngineError, Missing
 from danlu.model.resources import GIB, Offer
 from danlu.model.script import Layout, TaskPlan
 from danlu.ports.engine import (
@@ -31,7 +32,7 @@ from danlu.ports.engine import (
 from danlu.ports.world import Clock
 
 ONE_NODE = (Offer("memory-0", cpus=8, memory_bytes=32 * GIB),)
-SEES_LOCAL_PATHS = Powers(local_paths=True)
+SEES_LOCAL_PATHS = Powers(local_paths=True, endpoints=True)
 ABSENT = Seen(Phase.ABSENT)
 
 
@@ -86,6 +87,8 @@ class Cluster:
 
     def __init__(self) -> None:
         self.tasks: dict[Ref, _Task] = {}
+        self.volumes: dict[str, int] = {}
+        """How many bytes lie in each."""
         self.lock = threading.RLock()
 
 
@@ -109,6 +112,12 @@ class MemoryEngine:
         """What the tasks of a job do, by the job's name; before `script_of`."""
         self.faults = Faults()
         self.nodes = tuple(nodes)
+        self.listeners: dict[str, Callable[[socket.socket], None]] = {}
+        """Who takes the connections to an endpoint of running tasks, by the endpoint's name."""
+        self.sayings: dict[str, Mapping[str, object]] = {}
+        """What the programs of running tasks publish, by the file's name."""
+        self.kept_volumes = False
+        """Whether volumes cannot be removed."""
         self.calls: list[str] = []
         """The names of the methods that were called, in order."""
         self._clock = clock
@@ -226,6 +235,44 @@ class MemoryEngine:
         self._must_answer()
         with self._cluster.lock:
             return sorted(self._cluster.tasks)
+
+    # endpoints and volumes
+
+    def endpoint(self, ref: Ref, name: str) -> socket.socket:
+        """One end of a pair of sockets; who listens under `name` gets the other."""
+        self._called("endpoint")
+        look = self._look(ref)
+        listener = self.listeners.get(name)
+        if look is None or look.seen.phase is not Phase.RUNNING or listener is None:
+            raise Missing("endpoint-missing", name=name)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        listener(theirs)
+        return ours
+
+    def said(self, ref: Ref, name: str) -> Mapping[str, object] | None:
+        """What `sayings` holds, while the task runs."""
+        look = self._look(ref)
+        running = look is not None and look.seen.phase is Phase.RUNNING
+        return self.sayings.get(name) if running else None
+
+    def make_volume(self, name: str) -> None:
+        """Make a volume, if it is not there."""
+        self._called("make_volume")
+        self._must_answer()
+        self._cluster.volumes.setdefault(name, 0)
+
+    def volume_bytes(self, name: str) -> int | None:
+        """What lies in a volume."""
+        return self._cluster.volumes.get(name)
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume."""
+        self._called("remove_volume")
+        self._must_answer()
+        if self.kept_volumes:
+            raise EngineError("engine-failed", detail="the fake engine was told to keep volumes")
+        self._cluster.volumes.pop(name, None)
 
     # how
 

@@ -42,6 +42,8 @@ class Script:
     storing_detail: Mapping[str, str | int] = field(default_factory=dict)
     hangs_after_s: float | None = None
     """Nothing moves any more from so many seconds after the start on."""
+    ready_s: float | None = None
+    """The endpoints of a notebook answer so many seconds after the start; None = never."""
     cpu_cores: float = 1.0
     memory_bytes: int = GIB
 
@@ -94,7 +96,8 @@ def follow(
         problem=script.storing_problem if done else None,
         detail=script.storing_detail if done else {},
         notes=_notes(script, launched_at, now),
-        hung_at=_hung_at(script, starts_at, now) if started and exit_ is None else None,
+        hung_at=_after(script.hangs_after_s, starts_at, now) if started and not exit_ else None,
+        ready=bool(started and not exit_ and _after(script.ready_s, starts_at, now)),
     )
     until = min(now, ended.ended_at)
     log = _log(script, starts_at, until) if started else b""
@@ -102,10 +105,11 @@ def follow(
     return Look(seen, log, exit_, script, ran, plan.log_limit_bytes)
 
 
-def _hung_at(script: Script, starts_at: int, now: int) -> int | None:
-    if script.hangs_after_s is None:
+def _after(after_s: float | None, starts_at: int, now: int) -> int | None:
+    """The instant so long after the start, once it has come."""
+    if after_s is None:
         return None
-    at = starts_at + _ms(script.hangs_after_s)
+    at = starts_at + _ms(after_s)
     return at if now >= at else None
 
 

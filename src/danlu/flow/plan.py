@@ -60,6 +60,8 @@ def plan(
         api=platform.api,
         hang_after_s=_hang_after_s(platform, spec),
         log_rules=spec.log_rules,
+        kind=spec.kind,
+        volumes=spec.volumes,
         resumes_from=resumes_from,
         storage=storage,
     )

@@ -21,6 +21,13 @@ class Intent(StrEnum):
     STOP = "stop"
 
 
+class Kind(StrEnum):
+    """What a job is: what users submit and list, or one start of a notebook."""
+
+    JOB = "job"
+    NOTEBOOK = "notebook"
+
+
 class Access(StrEnum):
     """How a script learns where a channel lies: an argument, or an environment variable."""
 
@@ -44,6 +51,16 @@ class Input:
     url: Url
     access: Access = Access.PARAMETER
     local_dir: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A directory of the machine that outlives the tasks which see it at `path`. `name` says which
+    one: the engine knows where it lies.
+    """
+
+    name: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +135,8 @@ class JobSpec:
     retry: Retry = field(default_factory=Retry)
     hang: Hang = field(default_factory=Hang)
     log_rules: tuple[LogRule, ...] = ()
+    kind: Kind = Kind.JOB
+    volumes: tuple[Volume, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from danlu.model.job import STOP_SIGNALS, Access, EngineChoice, Input, Output, Parameter
+from danlu.model.job import (
+    STOP_SIGNALS,
+    Access,
+    EngineChoice,
+    Input,
+    Kind,
+    Output,
+    Parameter,
+    Volume,
+)
 from danlu.model.log_rules import LogRule
+from danlu.model.notebook import lab_token
 from danlu.model.resources import Gpu
 from danlu.model.storage import StorageAccess
 from danlu.model.url import ObjectUrl
@@ -50,6 +60,11 @@ class Layout:
     def mount(self) -> str:
         """MA_MOUNT_PATH."""
         return f"{self.home}/modelarts"
+
+    @property
+    def endpoints(self) -> str:
+        """Where the program of a notebook listens."""
+        return f"{self.mount}/endpoints"
 
     @property
     def job_dir(self) -> str:
@@ -127,6 +142,8 @@ class TaskPlan:
 
     storage: StorageAccess | None = None
     """How the program reaches objects; None = it cannot."""
+    kind: Kind = Kind.JOB
+    volumes: tuple[Volume, ...] = ()
 
     @property
     def task_name(self) -> str:
@@ -248,7 +265,7 @@ def _environment(
         # An empty list hides every GPU from a task whose flavor has none.
         "CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in plan.gpus),
     }
-    env.update(_if_any(plan))
+    env.update(_if_any(plan, layout))
     env.update(
         (channel.name, place)
         for channel, place in _placed(plan, inputs, outputs)
@@ -273,9 +290,12 @@ def _python_path(plan: TaskPlan, layout: Layout, code_dir: str) -> str:
     return ":".join(filter(None, [layout.job_dir, *own, layout.runtime]))
 
 
-def _if_any(plan: TaskPlan) -> dict[str, str]:
+def _if_any(plan: TaskPlan, layout: Layout) -> dict[str, str]:
     """Variables that are only there where they mean something."""
     found = {"DANLU_RESUME": "1"} if plan.resumes_from else {}
+    if plan.kind is Kind.NOTEBOOK:
+        found["DANLU_ENDPOINTS"] = layout.endpoints
+        found["DANLU_LAB_TOKEN"] = lab_token(plan.token)
     return {**found, "MA_APIGW_ENDPOINT": plan.api} if plan.api else found
 
 

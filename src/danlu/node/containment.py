@@ -23,6 +23,7 @@ from danlu.node.directory import TaskDirectory
 from danlu.node.program import Program
 from danlu.node.reach import Reach
 from danlu.node.view import View
+from danlu.node.volumes import volume_of
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -76,7 +77,8 @@ class Containment:
         found = world(self._plan.plan, literal(layout))
         own = self._directory.file(files.WORK)
         view = self._view(layout, found)
-        writable = [path for path in within.writable if path != own]
+        volumes = [volume_of(self._plan, volume) for volume in self._plan.plan.volumes]
+        writable = [path for path in within.writable if path not in (own, *volumes)]
         writable += layer.places(python, own)
         within = replace(within, writable=(LITERAL_HOME, LITERAL_CACHE, *writable), private=True)
         return replace(self._program(found), within=within, landlock=version, view=view)
@@ -108,6 +110,9 @@ class Containment:
         kept = [
             (str(tree), found.inputs[index], self._upper(index))
             for index, tree in self.kept.items()
+        ]
+        places += [
+            (volume_of(self._plan, volume), volume.path) for volume in self._plan.plan.volumes
         ]
         shm_bytes = self.limits.memory_bytes
         environment = layer.prepare(layout.python, own)
@@ -191,7 +196,11 @@ def reach_of(directory: TaskDirectory, plan: AgentPlan) -> Reach:
             *filter(None, [plan.layout.runtime]),
             *plan.isolation.readable,
         ),
-        writable=(directory.file(files.WORK), *plan.isolation.writable),
+        writable=(
+            directory.file(files.WORK),
+            *plan.isolation.writable,
+            *(volume_of(plan, volume) for volume in plan.plan.volumes),
+        ),
         # An input of this machine is used where it lies, and was writable before it was one.
         given=tuple(filter(None, inputs)),
     )

@@ -49,12 +49,18 @@ def read_json(path: str | Path, limit: int = LIMIT_BYTES) -> dict[str, Any] | No
             raise
         return None
     try:
+        return json_in(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def json_in(descriptor: int, limit: int = LIMIT_BYTES) -> dict[str, Any] | None:
+    """The JSON object in an open file, or None if it holds something else."""
+    try:
         size = os.fstat(descriptor).st_size
         value = json.loads(os.read(descriptor, size)) if size <= limit else None
     except (OSError, ValueError, RecursionError):
         return None
-    finally:
-        os.close(descriptor)
     return value if isinstance(value, dict) else None
 
 

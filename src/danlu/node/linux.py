@@ -117,27 +117,28 @@ def make_read_only(target: str) -> None:
     call(_MOUNT_SETATTR, -100, os.fsencode(target), _AT_RECURSIVE, _READ_ONLY, len(_READ_ONLY))
 
 
-def open_plain(path: str) -> int:
-    """A descriptor for what lies at an absolute path, on the way to which there is no link
-    (openat2(2), O_PATH). OSError (ELOOP) where there is one.
+def open_plain(path: str, at: int = -100) -> int:
+    """A descriptor for what lies at a path, absolute or below the directory `at`, on the way to
+    which there is no link (openat2(2), O_PATH). OSError (ELOOP) where there is one.
     """
     flags = os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW
     how = _OPEN_HOW.pack(flags, 0, _NO_LINKS)
     try:
-        descriptor = call(_OPENAT2, -100, os.fsencode(path), how, len(how))
+        descriptor = call(_OPENAT2, at, os.fsencode(path), how, len(how))
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise OSError(error.errno, os.strerror(error.errno or 0), path) from error
-        return open_step_by_step(path)
+        return open_step_by_step(path, at)
     if stat.S_ISLNK(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
     return descriptor
 
 
-def open_step_by_step(path: str) -> int:
+def open_step_by_step(path: str, at: int = -100) -> int:
     """The same before Linux 5.6."""
-    at = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    start = "/" if path.startswith("/") else "."
+    at = os.open(start, os.O_PATH | os.O_CLOEXEC, dir_fd=None if at < 0 else at)
     for part in path.split("/"):
         if part:
             try:

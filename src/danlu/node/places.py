@@ -16,6 +16,9 @@ from danlu.ports import task_directory as files
 RUNTIME = str(Path(__file__).resolve().parents[1] / "runtime")
 """The modules that the platform puts on the path of scripts."""
 
+ENDPOINTS = f"{files.WORK}/home/modelarts/endpoints"
+"""Where a notebook listens, below its task's directory."""
+
 SOCKET_NAME_BYTES = 40
 """What multiprocessing puts behind TMPDIR for its sockets (`/pymp-xxxxxxxx/listener-xxxxxxxx`)."""
 SOCKET_PATH_BYTES = 107

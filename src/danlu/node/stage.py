@@ -10,7 +10,7 @@ from pathlib import Path
 
 from danlu.model.errors import Missing, PlatformError
 from danlu.model.event import Level
-from danlu.model.job import Input, Output
+from danlu.model.job import Input, Kind, Output
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import Layout, World, world
@@ -21,6 +21,7 @@ from danlu.node.directory import TaskDirectory
 from danlu.node.fetch import Check, Fetcher, Source, Tally, copy_tree, survey
 from danlu.node.store import open_store
 from danlu.node.stored import Stored
+from danlu.node.volumes import volume_of
 from danlu.ports.objects import ObjectStore
 from danlu.ports.task_directory import AgentPlan
 
@@ -83,6 +84,9 @@ class Stage:
         found = world(plan, layout)
         with self._failing(ReasonCode.CODE_FAILED):
             places.make(layout, self._directory.path)
+            if plan.kind is Kind.NOTEBOOK:
+                Path(layout.endpoints).mkdir(0o700, exist_ok=True)
+            self._volumes()
             if plan.code is not None:
                 self._code(plan.code, self._place(found.code_dir))
         for index, (channel, place) in enumerate(zip(plan.inputs, found.inputs, strict=True)):
@@ -124,6 +128,19 @@ class Stage:
         if self._store is None:
             self._store = open_store(self._plan.objects)
         return self._store, Fetcher(self._store, self._check)
+
+    def _volumes(self) -> None:
+        """Whoever has no view of his own finds a volume behind a link."""
+        for volume in self._plan.plan.volumes:
+            place = self._place(self._plan.layout.below(volume.path))
+            place.mkdir(parents=True, exist_ok=True)
+            lies = Path(volume_of(self._plan, volume))
+            if lies.stat().st_uid == os.geteuid():
+                # What was given once need not be looked through again: it may be much.
+                self._own(lies)
+            if not self._mounts:
+                place.rmdir()
+                place.symlink_to(lies)
 
     # code and inputs
 

@@ -7,9 +7,11 @@ suite `tests/contract/engine.py` runs against every engine, the scriptable fake 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from socket import socket
 from typing import Protocol, runtime_checkable
 
 from danlu.model.event import Level
@@ -106,6 +108,8 @@ class Seen:
     """The engine cannot tell at the moment; `phase` is the last one known."""
     hung_at: int | None = None
     """Since when (UTC ms) nothing moves in a task that runs; its stacks are recorded."""
+    ready: bool = False
+    """The task of a notebook says that its endpoints answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,8 @@ class Powers:
     """What of ISOLATION tasks are not kept to."""
     local_paths: bool = False
     """Tasks see this machine's file system, so `file://` channels work."""
+    endpoints: bool = False
+    """Notebooks can run here: tasks can have endpoints (`Endpoints`) and volumes."""
     images: bool = False
     """Tasks run in images of any registry (engine.image_url), not in environments of the server."""
 
@@ -256,6 +262,47 @@ class Marks(Protocol):
         """The last place known to lie before line `line` (counted from 1) begins, and not behind
         `offset`; the log's beginning where none is known.
         """
+
+
+ENDPOINT_NAME = re.compile(r"[a-z][a-z.]{0,30}")
+LAB, SSH = "lab.sock", "ssh.sock"
+"""The endpoints of a notebook."""
+ACTIVITY = "activity.json"
+"""What the instance of a notebook says of its own use, beside its endpoints."""
+
+
+@runtime_checkable
+class Endpoints(Protocol):
+    """An engine whose tasks can listen where only the server reaches them: on no TCP port, and no
+    other user of the machine gets there.
+    """
+
+    def endpoint(self, ref: Ref, name: str) -> socket:
+        """A connection to what the task listens on under `name`, without blocking: the socket is in
+        non-blocking mode, and the caller closes it.
+
+        Missing where nothing listens there (not yet, or no more), Unavailable where it takes no
+        connection at the moment. `name` is one of ours, never a user's text.
+        """
+
+    def said(self, ref: Ref, name: str) -> Mapping[str, object] | None:
+        """The small JSON object that the task's program published under `name` beside its
+        endpoints; None where there is none. It is a user's text: it may say anything.
+        """
+
+
+@runtime_checkable
+class Volumes(Protocol):
+    """An engine that keeps directories which outlive tasks (`TaskPlan.volumes` names them)."""
+
+    def make_volume(self, name: str) -> None:
+        """Make a volume, if it is not there."""
+
+    def volume_bytes(self, name: str) -> int | None:
+        """What lies in a volume; None where there is none. Each file is looked at."""
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume with all that is in it; EngineError where it cannot be. Repeatable."""
 
 
 @runtime_checkable

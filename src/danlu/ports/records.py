@@ -20,6 +20,7 @@ from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import Job, JobView, Task
+from danlu.model.notebook import Notebook
 from danlu.model.reason import Reason
 from danlu.model.ssh_key import SshKey
 
@@ -121,6 +122,17 @@ class EventQuery:
     limit: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NotebookChange:
+    """A notebook as it was read, and as it is to be: refused if anybody else has changed it since,
+    or if MOVES does not lead from the one state to the other. `events` are recorded with it.
+    """
+
+    before: Notebook
+    after: Notebook
+    events: Sequence[JobEvent] = ()
+
+
 class Records(Protocol):
     """What the platform remembers. The workspace comes first wherever a caller's data is read."""
 
@@ -185,6 +197,31 @@ class Records(Protocol):
 
     def forget(self, job_id: str) -> Future[bool]:
         """Note that a deleted job's engine data is gone: `swept` names it no more."""
+
+    # notebooks
+    def add_notebook(self, notebook: Notebook, events: Sequence[JobEvent] = ()) -> Future[bool]:
+        """Store a new notebook; False if another one of its workspace has its name."""
+
+    def notebook(self, workspace: str, notebook_id: str) -> Notebook:
+        """A notebook that is not deleted; Missing if there is none."""
+
+    def notebooks(self, workspace: str) -> Sequence[Notebook]:
+        """Every notebook of a workspace that is not deleted, the latest first."""
+
+    def live_notebooks(self) -> Sequence[Notebook]:
+        """Every notebook that something is still to be done about, in order of creation."""
+
+    def change_notebook(self, change: NotebookChange) -> Future[Notebook | None]:
+        """The notebook after the change, or None where it no longer applies. Refused if its new
+        name is another one's.
+        """
+
+    def notebook_events(
+        self, workspace: str, notebook_id: str, query: EventQuery
+    ) -> Sequence[JobEvent]:
+        """What happened to a notebook, in the order in which it was recorded; Missing if there is
+        none.
+        """
 
     # who is asking
     def workspace(self, workspace_id: str) -> Workspace | None:

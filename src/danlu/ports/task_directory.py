@@ -26,6 +26,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `done.json` | agent | outputs and logs are stored (or why not) |
 | `box/` | agent, container | what is /run/danlu in its container (`node/container/entry.py`) |
 | `view/` | agent | an empty directory, on which the program's view of files is built |
+| `work/…/endpoints/` | a notebook's program | its sockets, and what it says of itself |
 | `work/` | agent | code, inputs, outputs, home, cache, temp; removed once outputs are stored |
 
 An agent that finds the directory already begun takes it over: the one before it has died (the
@@ -65,6 +66,8 @@ STORED = "stored.jsonl"
 EXIT = "exit.json"
 DONE = "done.json"
 WORK = "work"
+READY = "ready"
+"""Made by the program of a notebook, beside its endpoints, once they answer."""
 
 BUSY_EXIT = 76
 """What an agent exits with when another one is in charge of its directory, or none may be."""
@@ -159,6 +162,8 @@ class AgentPlan:
     stores of other kinds, and reading GPUs, need more."""
     container: ContainerPlan | None = None
     """Where the program runs in a container; None = beside the agent."""
+    volumes: str = ""
+    """Where the volumes of tasks lie, each under its name."""
 
 
 class ProcessIdentity(TypedDict):

@@ -82,7 +82,13 @@ class ContainerEngine(ProcessEngine):
             unenforced = self._known_runtime().unenforced
         except EngineError:
             unenforced = ISOLATION
-        return Powers(literal_paths=True, unenforced=unenforced, local_paths=True, images=True)
+        return Powers(
+            literal_paths=True,
+            unenforced=unenforced,
+            local_paths=True,
+            endpoints=True,
+            images=True,
+        )
 
     def layout(self, ref: Ref, plan: TaskPlan) -> Layout:
         """The layout that `plan` would get; the image says which Python it is."""

@@ -2,6 +2,7 @@
 
 ```
 root/tasks/<job>-<attempt>-<index>/   one task (ports/task_directory.py)
+root/volumes/                         what outlives tasks: the homes of notebooks
 root/trash/                           what was removed and is being deleted
 root/wake                             the socket on which agents say that something changed
 ```
@@ -21,8 +22,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import socket
 
-from danlu.engines.process import port
+from danlu.engines.process import listening, port
 from danlu.engines.process.bell import Bell
 from danlu.engines.process.machine import Machine, check_kernel, node_name
 from danlu.engines.process.starter import Starter
@@ -34,6 +36,7 @@ from danlu.model.script import Layout, TaskPlan
 from danlu.node import cgroup, containment, gpu, landlock, places
 from danlu.node.directory import publish_json, read_json, sync_directory
 from danlu.node.log_files import ORIGIN
+from danlu.node.volumes import Volumes
 from danlu.ports import crash
 from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
@@ -122,6 +125,7 @@ class ProcessEngine:
             self._root / "agents.err", agent_environment, bare=not self._isolation.namespaces
         )
         self._starter.warm()
+        self._volumes = Volumes(self._root / "volumes")
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
             self._discard(leftover)
         self._empty_trash()
@@ -137,7 +141,29 @@ class ProcessEngine:
         held |= {"namespaces"} if apart else set()
         held |= {"landlock"} if self._isolation.wanted and landlock.abi() else set()
         unenforced = tuple(part for part in ISOLATION if part not in held)
-        return Powers(literal_paths=apart, unenforced=unenforced, local_paths=True)
+        return Powers(literal_paths=apart, unenforced=unenforced, local_paths=True, endpoints=True)
+
+    def endpoint(self, ref: Ref, name: str) -> socket:
+        """A connection to what the program of a notebook listens on."""
+        task = self._task(ref)
+        return listening.connect(None if task is None or task.ended else task.path, name)
+
+    def said(self, ref: Ref, name: str) -> Mapping[str, object] | None:
+        """What the program of a notebook says of itself."""
+        task = self._task(ref)
+        return None if task is None or task.ended else listening.said(task.path, name)
+
+    def make_volume(self, name: str) -> None:
+        """Make a volume, if it is not there."""
+        self._volumes.make(name)
+
+    def volume_bytes(self, name: str) -> int | None:
+        """What lies in a volume."""
+        return self._volumes.used_bytes(name)
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume with all that is in it."""
+        self._volumes.remove(name)
 
     @property
     def _apart(self) -> bool:
@@ -367,6 +393,7 @@ class ProcessEngine:
             isolation=self._isolation,
             images=self._images,
             packages=self._packages,
+            volumes=self._volumes.path,
         )
 
     def _made(self, ref: Ref, path: Path, gang_port: int) -> Task:

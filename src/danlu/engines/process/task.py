@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from danlu.engines.process import ending, reading
+from danlu.engines.process import ending, listening, reading
 from danlu.engines.process.reading import Lines
 from danlu.model.reason import ReasonCode
 from danlu.node import identity
@@ -179,6 +179,7 @@ class Task:
             self._exit,
             notes=self._notes.read(),
             hung_at=self._hung_at() if self._exit is None else None,
+            ready=self._exit is None and listening.ready(self._directory),
         )
 
     def last_seen(self) -> Seen:

@@ -11,6 +11,7 @@ from danlu.node import ending, given
 from danlu.node.container.box import Mount
 from danlu.node.container.entry import PLACE, SAID
 from danlu.node.directory import TaskDirectory
+from danlu.node.volumes import volume_of
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import AgentPlan
 
@@ -47,14 +48,21 @@ def mounts(
     """
     layout = plan.layout
     told, box = directory.file(files.TOLD), directory.file(files.BOX)
+    volumes = [Mount(volume_of(plan, one), one.path) for one in plan.plan.volumes]
+    covered = [one.target for one in volumes]
     parts = ("/modelarts", "/work") if own_home else ("",)
-    wanted = [Mount(f"{layout.home}{part}", f"{LITERAL_HOME}{part}") for part in parts]
+    wanted = [
+        Mount(f"{layout.home}{part}", f"{LITERAL_HOME}{part}")
+        for part in parts
+        if f"{LITERAL_HOME}{part}" not in covered
+    ]
     wanted += [
         Mount(layout.cache, LITERAL_CACHE),
         Mount(box, PLACE, read_only=True),
         Mount(f"{box}/{SAID}", f"{PLACE}/{SAID}"),
         Mount(told, f"{PLACE}/{files.TOLD}", read_only=True),
     ]
+    wanted += volumes
     if layout.runtime:
         wanted.append(Mount(layout.runtime, RUNTIME, read_only=True))
     for channel, place in zip(plan.plan.inputs, found.inputs, strict=True):

@@ -179,7 +179,7 @@ def _choose(
     if sort_by == "duration":
         chosen = chosen.join(schema.attempts, _is_latest())
     conditions = [_condition(index, one, dialect) for index, one in enumerate(filters)]
-    return chosen.where(_jobs.workspace == bindparam("workspace"), schema.NOT_DELETED, *conditions)
+    return chosen.where(_jobs.workspace == bindparam("workspace"), schema.LISTED, *conditions)
 
 
 def _condition(index: int, one: tuple[str, str, int], dialect: Dialect) -> ColumnElement[bool]:

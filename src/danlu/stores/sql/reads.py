@@ -169,7 +169,7 @@ ATTEMPTS = (
     .order_by(schema.attempts.c.number, schema.tasks.c.index)
 )
 
-_IN_WORKSPACE = and_(schema.jobs.c.workspace == bindparam("workspace"), schema.NOT_DELETED)
+_IN_WORKSPACE = and_(schema.jobs.c.workspace == bindparam("workspace"), schema.LISTED)
 # The first half does not ask for the workspace, or SQLite would walk through all of its jobs.
 _NUMBERS = union(
     select(schema.jobs.c.sequence).where(

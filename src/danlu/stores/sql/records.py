@@ -12,14 +12,24 @@ from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
 from danlu.model.job import Job, JobView, Task
+from danlu.model.notebook import Notebook
 from danlu.model.ssh_key import SshKey
-from danlu.ports.records import EventQuery, JobQuery, Move, Page, Submission, Submitted
+from danlu.ports.records import (
+    EventQuery,
+    JobQuery,
+    Move,
+    NotebookChange,
+    Page,
+    Submission,
+    Submitted,
+)
 from danlu.ports.world import Clock
 from danlu.stores.sql import identity, moves, reads, rows, schema, submissions, wishes
 from danlu.stores.sql.bounds import storable, whole, words
 from danlu.stores.sql.database import Database
 from danlu.stores.sql.identity import Identity, NewRow, OfUser
 from danlu.stores.sql.listing import Listing
+from danlu.stores.sql.notebooks import Notebooks
 from danlu.stores.sql.reads import Reads
 from danlu.stores.sql.secrets import KeyFile
 from danlu.stores.sql.session import each
@@ -60,6 +70,7 @@ class SqlRecords:
         self._listing = Listing(database, self._reads)
         self._identity = Identity(self._reads, keys)
         self._writer = Writer(database, clock, identity.forget_expired, on_fatal)
+        self._notebooks = Notebooks(self._reads, self._writer)
         self._probe: Future[bool] = Future()
         self._probe.cancel()
         self._signatures = Signatures(self._reads, self._writer, clock.now())
@@ -156,6 +167,34 @@ class SqlRecords:
     def forget(self, job_id: str) -> Future[bool]:
         """Note that a deleted job's engine data is gone."""
         return self._writer.put(_FORGET, words(job_id, "job_id"), needed=True)
+
+    # notebooks
+
+    def add_notebook(self, notebook: Notebook, events: Sequence[JobEvent] = ()) -> Future[bool]:
+        """Store a new notebook; False if another one of its workspace has its name."""
+        return self._notebooks.add(notebook, events)
+
+    def notebook(self, workspace: str, notebook_id: str) -> Notebook:
+        """A notebook that is not deleted."""
+        return self._notebooks.one(workspace, notebook_id)
+
+    def notebooks(self, workspace: str) -> Sequence[Notebook]:
+        """Every notebook of a workspace that is not deleted, the latest first."""
+        return self._notebooks.all(workspace)
+
+    def live_notebooks(self) -> Sequence[Notebook]:
+        """Every notebook that something is still to be done about, in order of creation."""
+        return self._notebooks.live()
+
+    def change_notebook(self, change: NotebookChange) -> Future[Notebook | None]:
+        """The notebook after the change, or None where it no longer applies."""
+        return self._notebooks.change(change)
+
+    def notebook_events(
+        self, workspace: str, notebook_id: str, query: EventQuery
+    ) -> Sequence[JobEvent]:
+        """What happened to a notebook, in the order in which it was recorded."""
+        return self._notebooks.events(workspace, notebook_id, query)
 
     # who is asking
 

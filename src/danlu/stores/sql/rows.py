@@ -41,6 +41,10 @@ NEW_JOB = tuple(
 NEW_ATTEMPT = ("job_id", "number", "token", "state", "created_at", "due_at")
 NEW_EVENT = tuple(column.key for column in schema.events.c if column.key != "sequence")
 NEW_TASK = tuple(column.key for column in schema.tasks.c)
+NEW_NOTEBOOK = tuple(column.key for column in schema.notebooks.c if column.key != "sequence")
+NEW_NOTEBOOK_EVENT = tuple(
+    column.key for column in schema.notebook_events.c if column.key != "sequence"
+)
 
 SPECS = 2048
 SPEC_CHARS = 4096
@@ -52,7 +56,7 @@ _LEVELS = {str(level): level for level in Level}
 _INTENTS = {str(intent): intent for intent in Intent}
 
 
-def _dump(value: object) -> str:
+def dump(value: object) -> str:
     """A value of the model as JSON. Halves of surrogate pairs, which no column can hold, stay
     escaped.
     """
@@ -80,12 +84,13 @@ def new_job(job: Job) -> tuple[Any, ...]:
         job.intent.value,
         words(job.stopped_by, "stopped_by"),
         words(job.client_token, "client_token"),
+        spec.kind.value,
     )
 
 
 def new_spec(spec: JobSpec) -> str:
     """The JSON of a spec."""
-    return _dump(spec)
+    return dump(spec)
 
 
 def first_attempt(submission: Submission) -> tuple[Any, ...]:
@@ -119,7 +124,7 @@ def new_events(job_id: str, events: Iterable[JobEvent]) -> list[tuple[Any, ...]]
             event.level.value,
             words(event.key, "key"),
             words(event.task, "task"),
-            _dump(event.params) if event.params else "{}",
+            dump(event.params) if event.params else "{}",
         )
         for event in events
     ]
@@ -148,12 +153,12 @@ def new_tasks(key: AttemptKey, tasks: Iterable[Task]) -> list[tuple[Any, ...]]:
 
 def facts(value: Reason | Sequence[Placement] | None) -> str | None:
     """A JSON column that may be empty."""
-    return None if value is None else _dump(value)
+    return None if value is None else dump(value)
 
 
 def described(spec: str, description: str) -> str:
     """The JSON of a spec with another description."""
-    return _dump({**json.loads(spec), "description": description})
+    return dump({**json.loads(spec), "description": description})
 
 
 def job(row: Sequence[Any]) -> Job:

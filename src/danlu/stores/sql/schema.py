@@ -33,10 +33,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from danlu.model import notebook as notebook_model
 from danlu.model.attempt import FINAL, LIVE, State
-from danlu.model.job import Intent
+from danlu.model.job import Intent, Kind
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Every revision of `stores/migrations`, the first one first."""
 
 metadata = MetaData(
@@ -93,20 +94,23 @@ jobs = Table(
     Column("client_token", Words, nullable=False, server_default=""),
     _flag("deleted"),
     _flag("forgotten"),
+    Column("kind", Words, nullable=False, server_default=Kind.JOB.value),
     CheckConstraint(is_in("state", State), name="state"),
     CheckConstraint(is_in("intent", Intent), name="intent"),
     sqlite_autoincrement=True,
 )
 NOT_DELETED = fragment("deleted = 0")
+LISTED = fragment(f"deleted = 0 AND kind = '{Kind.JOB}'")
+"""The starts of notebooks are no jobs of the lists."""
 HAS_TOKEN = fragment("client_token <> ''")
 UNSWEPT = fragment("deleted = 1 AND forgotten = 0")
-# `deleted` stands in these indexes, not in their conditions, so that counting needs no table.
-Index("jobs_by_age", jobs.c.workspace, jobs.c.deleted, jobs.c.created_at, jobs.c.sequence)
-Index("jobs_by_name", jobs.c.workspace, jobs.c.deleted, jobs.c.name, jobs.c.sequence)
+# These two stand in the indexes, not in their conditions, so that counting needs no table.
+_LISTED = (jobs.c.workspace, jobs.c.deleted, jobs.c.kind)
+Index("jobs_by_age", *_LISTED, jobs.c.created_at, jobs.c.sequence)
+Index("jobs_by_name", *_LISTED, jobs.c.name, jobs.c.sequence)
 Index(
     "jobs_by_state",
-    jobs.c.workspace,
-    jobs.c.deleted,
+    *_LISTED,
     jobs.c.state,
     jobs.c.created_at,
     jobs.c.sequence,
@@ -189,6 +193,53 @@ events = Table(
     Column("task", Words, nullable=False),
     Column("params", Text, nullable=False),
     Index("events_by_job", "job_id", "sequence"),
+    sqlite_autoincrement=True,
+)
+
+IS_LIVE_NOTEBOOK = is_in(
+    "state", [state for state in notebook_model.State if state in notebook_model.LIVE]
+)
+NOTEBOOK_STAYS = f"state <> '{notebook_model.State.DELETED}'"
+
+notebooks = Table(
+    "notebooks",
+    metadata,
+    Column("sequence", Number, Identity(), primary_key=True),
+    Column("id", Words, nullable=False, unique=True),
+    Column("workspace", Words, nullable=False),
+    Column("name", Words, nullable=False),
+    Column("state", Words, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    # What nobody searches for, as JSON.
+    Column("facts", Text, nullable=False),
+    CheckConstraint(is_in("state", notebook_model.State), name="state"),
+    sqlite_autoincrement=True,
+)
+Index(
+    "notebooks_by_name",
+    notebooks.c.workspace,
+    notebooks.c.name,
+    unique=True,
+    sqlite_where=fragment(NOTEBOOK_STAYS),
+    postgresql_where=fragment(NOTEBOOK_STAYS),
+)
+Index(
+    "notebooks_live",
+    notebooks.c.sequence,
+    sqlite_where=fragment(IS_LIVE_NOTEBOOK),
+    postgresql_where=fragment(IS_LIVE_NOTEBOOK),
+)
+
+notebook_events = Table(
+    "notebook_events",
+    metadata,
+    Column("sequence", Number, Identity(), primary_key=True),
+    Column("notebook_id", Words, ForeignKey("notebooks.id"), nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("level", Words, nullable=False),
+    Column("key", Words, nullable=False),
+    Column("params", Text, nullable=False),
+    Index("notebook_events_by_notebook", "notebook_id", "sequence"),
     sqlite_autoincrement=True,
 )
 

@@ -9,7 +9,14 @@ from sqlalchemy import ClauseElement, Table
 
 from danlu.stores.sql import schema
 from danlu.stores.sql.database import Connection, Database, Row, powers
-from danlu.stores.sql.rows import NEW_ATTEMPT, NEW_EVENT, NEW_JOB, NEW_TASK
+from danlu.stores.sql.rows import (
+    NEW_ATTEMPT,
+    NEW_EVENT,
+    NEW_JOB,
+    NEW_NOTEBOOK,
+    NEW_NOTEBOOK_EVENT,
+    NEW_TASK,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,6 +33,8 @@ INSERTS: dict[Table, tuple[Sequence[str], str]] = {
         NEW_TASK,
         f' ON CONFLICT (job_id, number, "index") DO UPDATE SET {_WHOLE_TASK}',
     ),
+    schema.notebooks: (NEW_NOTEBOOK, IF_NEW),
+    schema.notebook_events: (NEW_NOTEBOOK_EVENT, ""),
     schema.settings: (
         ("key", "value"),
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

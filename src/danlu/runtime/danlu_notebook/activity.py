@@ -1,0 +1,128 @@
+"""What the instance is used for, as far as its processes tell: `activity.json`.
+
+JupyterLab itself, sshd and the server of VS Code are no use of it: they live on for hours after
+their window was closed. Everything else that takes more than a twentieth of a core is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+
+FILE = "activity.json"
+EVERY_S = 10.0
+BUSY_CORES = 0.05
+LOOKED_PAST = ("sshd", "sshd-session", "sftp-server")
+PLACES_PAST = (".vscode-server", ".cursor-server", ".vscode-remote")
+TICKS = os.sysconf("SC_CLK_TCK")
+COMMAND_CHARS = 60
+
+
+class Process:
+    """One process at one look."""
+
+    __slots__ = ("command", "parent", "pid", "started", "ticks")
+
+    def __init__(self, pid: int, stat: bytes) -> None:
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        self.pid = pid
+        self.command = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode("utf-8", "replace")
+        self.parent = int(fields[1])
+        self.ticks = int(fields[11]) + int(fields[12])
+        self.started = int(fields[19])
+
+
+class Activity:
+    """Looks at the processes below this one, now and then. `apart` are its own and JupyterLab's."""
+
+    def __init__(self, endpoints: str, apart: set[int]) -> None:
+        self._path = os.path.join(endpoints, FILE)
+        self._apart = apart
+        self._before: dict[tuple[int, int], int] = {}
+        self._looked_at = 0.0
+        self._active_at: int | None = None
+        self._detail = ""
+
+    def look(self) -> None:
+        """Look, if it is time."""
+        now = time.monotonic()
+        passed_s = now - self._looked_at
+        if self._looked_at and passed_s < EVERY_S:
+            return
+        at = time.time_ns() // 1_000_000
+        found = below(os.getpid())
+        ticks = {(one.pid, one.started): one.ticks for one in found.values()}
+        if self._looked_at:
+            busiest = self._busiest(found, passed_s)
+            if busiest is not None:
+                self._active_at, self._detail = at, busiest
+        else:
+            self._active_at = at  # its start is a use of it
+        self._before, self._looked_at = ticks, now
+        self._publish(at, found)
+
+    def _busiest(self, found: dict[int, Process], passed_s: float) -> str | None:
+        most, name = 0.0, None
+        for one in found.values():
+            if one.pid in self._apart or passed_over(one):
+                continue
+            before = self._before.get((one.pid, one.started), 0)
+            cores = (one.ticks - before) / TICKS / passed_s
+            if cores > BUSY_CORES and cores > most:
+                most, name = cores, f"{command(one)} ({cores:.2f} cores)"
+        return name
+
+    def _publish(self, at: int, found: dict[int, Process]) -> None:
+        whole = {
+            "at": at,
+            "processes": {"active_at": self._active_at, "detail": self._detail},
+            "pids": sorted(found)[:1000],
+        }
+        with suppress(OSError):
+            with open(f"{self._path}.tmp", "w", encoding="ascii") as file:
+                json.dump(whole, file)
+            os.replace(f"{self._path}.tmp", self._path)
+
+
+def below(top: int) -> dict[int, Process]:
+    """Every process of which `top` is an ancestor, by its number."""
+    everyone: dict[int, Process] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with (
+                suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat", "rb") as file,
+            ):
+                everyone[int(name)] = Process(int(name), file.read())
+    children: dict[int, list[int]] = {}
+    for one in everyone.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    found: dict[int, Process] = {}
+    waiting = list(children.get(top, ()))
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found[pid] = everyone[pid]
+            waiting.extend(children.get(pid, ()))
+    return found
+
+
+def passed_over(process: Process) -> bool:
+    """Whether it is a server that waits for people, and not somebody's work. What is started from a
+    terminal of VS Code does not have its server's path in its own command.
+    """
+    line = _line(process.pid)
+    return process.command in LOOKED_PAST or any(place in line for place in PLACES_PAST)
+
+
+def command(process: Process) -> str:
+    """What it is, for people."""
+    return (_line(process.pid) or process.command)[:COMMAND_CHARS]
+
+
+def _line(pid: int) -> str:
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read(4096).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return ""

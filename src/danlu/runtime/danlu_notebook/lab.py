@@ -1,0 +1,124 @@
+"""JupyterLab, run directly: on a socket in the endpoints' directory, on no port."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+
+SOCKET = "lab.sock"
+STOP_S = 15.0
+ANSWER_S = 5.0
+MISSING = (
+    "the environment of this notebook has no JupyterLab: choose an image that brings it, or install"
+    " the package `jupyterlab` in the environment"
+)
+
+
+class LabMissing(Exception):
+    """There is no JupyterLab here."""
+
+
+class Lab:
+    """The one of this instance. `work` is what it shows."""
+
+    def __init__(self, endpoints: str, token: str, work: str) -> None:
+        self._endpoints = endpoints
+        self._token = token
+        self._work = work
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid if self._process is not None else 0
+
+    def start(self) -> None:
+        """Start it; LabMissing where it is not installed."""
+        if importlib.util.find_spec("jupyterlab") is None:
+            raise LabMissing(MISSING)
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._endpoints, SOCKET))
+        # The directory's own path may be longer than a socket's may be.
+        directory = os.open(self._endpoints, os.O_PATH | os.O_DIRECTORY)
+        os.set_inheritable(directory, True)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jupyterlab", *self._options(directory)],
+                env={**os.environ, "JUPYTER_TOKEN": self._token},
+                cwd=self._work,
+                pass_fds=(directory,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(directory)
+
+    def _options(self, directory: int) -> list[str]:
+        return [
+            f"--ServerApp.sock=/proc/self/fd/{directory}/{SOCKET}",
+            "--ServerApp.sock_mode=0600",
+            f"--ServerApp.root_dir={self._work}",
+            "--ServerApp.allow_remote_access=True",
+            "--ServerApp.allow_root=True",
+            "--no-browser",
+        ]
+
+    def ended(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self._process is None:
+            return None
+        code = self._process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def answers(self) -> bool:
+        """Whether it answers, without being taken for somebody at work."""
+        return self.get("/api/status?no_track_activity=1") is not None
+
+    def get(self, path: str) -> bytes | None:
+        """What its API says; None where it does not."""
+        try:
+            connection = _Local(self._endpoints)
+            try:
+                connection.request("GET", path, headers={"Authorization": f"token {self._token}"})
+                answer = connection.getresponse()
+                body = answer.read(1 << 20)
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException):
+            return None
+        return body if answer.status == http.client.OK else None
+
+    def stop(self) -> None:
+        """End it: kernels first, as JupyterLab does when it is told to."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class _Local(http.client.HTTPConnection):
+    """A connection to a socket of this instance."""
+
+    def __init__(self, endpoints: str) -> None:
+        super().__init__("localhost", timeout=ANSWER_S)
+        self._endpoints = endpoints
+
+    def connect(self) -> None:
+        """By the directory, as its path may be too long."""
+        directory = os.open(self._endpoints, os.O_PATH | os.O_DIRECTORY)
+        try:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(ANSWER_S)
+            self.sock.connect(f"/proc/self/fd/{directory}/{SOCKET}")
+        finally:
+            os.close(directory)
