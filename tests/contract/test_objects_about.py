@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
@@ -146,6 +146,42 @@ def test_append_makes_and_extends(store: ObjectStore, editing: Editing, bucket: 
     assert content(store, bucket, "log") == b"one" + b"two" * 100_000
     editing.append(bucket, "log", b"", 300_003)
     assert store.head(bucket, "log").size == 300_003
+
+
+def test_append_keeps_tags(
+    store: ObjectStore, editing: Editing, tagging: Tagging, bucket: str
+) -> None:
+    store.put(bucket, "log", b"one", headers=SAID)
+    tagging.set_tags(bucket, "log", {"项目": "a b=c"})
+    assert editing.append(bucket, "log", b"two", 3).headers == SAID
+    assert tagging.tags(bucket, "log") == {"项目": "a b=c"}
+
+
+class Changing(io.BytesIO):
+    """Content during whose reading somebody else is faster."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        super().__init__(b"more")
+        self._change = change
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._change()
+        return super().read(size)
+
+
+def test_of_two_that_append_at_once_one_is_refused(
+    store: ObjectStore, editing: Editing, bucket: str
+) -> None:
+    """Whether there was something or nothing; nothing of either is lost that was taken."""
+    for key in ("log", "none"):
+        if key == "log":
+            store.put(bucket, key, b"one")
+        position = 3 if key == "log" else 0
+        slow = Changing(lambda key=key: store.put(bucket, key, b"other"))  # type: ignore[misc]
+        with pytest.raises(Refused) as refused:
+            editing.append(bucket, key, slow, position)
+        assert refused.value.http == 412
+        assert content(store, bucket, key) == b"other"
 
 
 def test_append_elsewhere_than_at_the_end_is_refused(

@@ -17,6 +17,7 @@ import pytest
 from danlu.model.errors import EngineError, Invalid, Missing, Refused, Unavailable
 from danlu.node.store import open_store
 from danlu.stores.s3 import S3Store
+from danlu.stores.s3 import store as s3_objects
 from danlu.stores.s3.client import Patience
 from tests import seaweed
 from tests.contract.objects import content, new_bucket, s3_store
@@ -318,3 +319,28 @@ def test_a_killed_put_is_never_visible(direct: S3Store, bucket: str, tmp_path: P
         named.sweep()
         assert len(direct.uploads(bucket, "killed").uploads) == stay
     assert len(direct.uploads(other).uploads) == 1
+
+
+def test_what_one_request_cannot_copy_is_copied_in_parts(
+    proxy: Proxy, store: S3Store, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 copies 5 GiB at once, and a checkpoint may be larger."""
+    monkeypatch.setattr(s3_objects, "COPY_MOST", 10 << 20)
+    monkeypatch.setattr(s3_objects, "COPY_PART", 5 << 20)
+    data, headers = DATA * 4, {"content-type": "text/x-large"}
+    store.put(bucket, "large", io.BytesIO(data), metadata={"m": "1"}, headers=headers)
+    store.set_tags(bucket, "large", {"t": "值"})
+    proxy.plan("lost", matching=f"PUT /{bucket}/copied?partNumber=2")
+    copied = store.copy(bucket, "large", bucket, "copied")
+    assert len([line for line in proxy.seen if "partNumber" in line]) >= 4
+    assert (copied.metadata, copied.headers) == ({"m": "1"}, headers)
+    assert (copied.size, content(store, bucket, "copied") == data) == (len(data), True)
+    assert store.tags(bucket, "copied") == {"t": "值"}
+    said = store.copy(bucket, "large", bucket, "said", metadata={"n": "2"})
+    assert (said.metadata, said.size) == ({"n": "2"}, len(data))
+    proxy.plan(*["error"] * 12, matching=f"PUT /{bucket}/failed?partNumber=3")
+    with pytest.raises(Unavailable):
+        store.copy(bucket, "large", bucket, "failed")
+    assert not store.uploads(bucket).uploads
+    with pytest.raises(Missing):
+        store.head(bucket, "failed")

@@ -5,24 +5,30 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from danlu.model.errors import Missing, Refused, Unavailable
+from danlu.model.errors import Missing, PlatformError, Refused, Unavailable
 from danlu.model.xml_text import fits_xml
-from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, Usage
+from danlu.ports.objects import MAX_PARTS, BucketInfo, Listing, ObjectInfo, Usage
+from danlu.stores.folder.reading import Chain
 from danlu.stores.names import check_bucket, check_texts, is_bucket, key_bytes, part_bytes
 from danlu.stores.s3 import about, listing
-from danlu.stores.s3.answers import children, instant, strange, text
+from danlu.stores.s3.answers import Answer, children, instant, strange, text
 from danlu.stores.s3.client import Request
 from danlu.stores.s3.fetching import S3Fetching
 from danlu.stores.s3.server import condition_of
-from danlu.stores.s3.uploads import begun
+from danlu.stores.s3.uploads import AT_ONCE, PART, Source, begun
 from danlu.stores.s3.xml import xml
 
 BATCH = 1000
 """Keys that one request deletes."""
+COPY_MOST = 5 << 30
+"""Bytes that one request copies."""
+COPY_PART = 256 << 20
 
 
 class S3Store(S3Fetching):
@@ -85,14 +91,29 @@ class S3Store(S3Fetching):
         if_absent: bool = False,
         if_etag: str | None = None,
     ) -> ObjectInfo:
+        return self._put(
+            bucket, key, source, metadata, headers, {}, condition_of(if_absent, if_etag)
+        )
+
+    def _put(
+        self,
+        bucket: str,
+        key: str,
+        source: bytes | Source,
+        metadata: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
+        tags: Mapping[str, str],
+        condition: Mapping[str, str],
+    ) -> ObjectInfo:
         first, rest = begun(source)
         self._key(key, filled=bool(first))
-        condition = condition_of(if_absent, if_etag)
+        tagged = {"x-amz-tagging": urlencode(tags, quote_via=quote)} if tags else {}
         if rest is not None:
-            return self._put_parts(bucket, key, first, rest, metadata, headers, condition)
+            said = about.written(metadata, headers, part_size=str(PART))
+            return self._put_parts(bucket, key, first, rest, {**said, **tagged}, condition)
         token = secrets.token_hex(8)
         digest = hashlib.sha256(first).hexdigest()
-        said = about.written(metadata, headers, sha256=digest, put=token)
+        said = about.written(metadata, headers, sha256=digest, put=token) | tagged
         request = Request("PUT", self._remote(bucket), key, {}, {**said, **condition}, first)
         answer, doubtful = self._client.call(request)
         if doubtful and answer.status == 412:
@@ -163,6 +184,56 @@ class S3Store(S3Fetching):
         self._key(key)
         return self._copied(bucket, key, bucket, key, (metadata, headers))
 
+    def append(
+        self,
+        bucket: str,
+        key: str,
+        source: bytes | BinaryIO,
+        position: int,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        """S3 has no appending: the whole is put again, unless others have changed it meanwhile."""
+        try:
+            old = self.head(bucket, key)
+        except Missing as missing:
+            if missing.key != "no-such-object" or position:
+                raise
+            return self.put(bucket, key, source, metadata=metadata, headers=headers, if_absent=True)
+        if position != old.size:
+            raise Refused(
+                "object-position", bucket=bucket, key=key, position=position, size=old.size
+            )
+        content = self.read(bucket, key, 0, old.size)
+        return self._put(
+            bucket,
+            key,
+            Chain(content, source),
+            old.metadata,
+            old.headers,
+            self.tags(bucket, key),
+            condition_of(absent=False, etag=old.etag),
+        )
+
+    def rename(self, bucket: str, key: str, to_key: str) -> ObjectInfo:
+        """S3 has no renaming: a copy is made, then the original goes, unless others have changed
+        it meanwhile. A crash in between leaves both.
+        """
+        old = self.head(bucket, key)
+        made = self.copy(bucket, key, bucket, to_key)
+        if key != to_key:
+            # Not every server knows a condition here, so it is looked at as well.
+            sent = condition_of(absent=False, etag=old.etag)
+            self._unchanged(old)
+            request = Request("DELETE", self._remote(bucket), key, {}, sent)
+            answer, _ = self._client.call(request)
+            if answer.status == 412:
+                raise Unavailable("object-changed", bucket=bucket, key=key, at=0)
+            if answer.status != 404:
+                self._check(answer, bucket, key)
+        return made
+
     def list(
         self,
         bucket: str,
@@ -221,6 +292,8 @@ class S3Store(S3Fetching):
         said: tuple[Mapping[str, str] | None, Mapping[str, str] | None] | None,
     ) -> ObjectInfo:
         source = self._head(bucket, key)
+        if int(source.headers.get("content-length", "0")) > COPY_MOST:
+            return self._copied_in_parts(bucket, key, to_bucket, to_key, source, said)
         sent = {
             "x-amz-copy-source": f"/{self._remote(bucket)}/{quote(key, safe='/-_.~')}",
             "x-amz-copy-source-if-match": source.headers.get("etag", ""),
@@ -241,6 +314,44 @@ class S3Store(S3Fetching):
         if answer.code:
             raise strange(answer.said)
         return self.head(to_bucket, to_key)
+
+    def _copied_in_parts(
+        self,
+        bucket: str,
+        key: str,
+        to_bucket: str,
+        to_key: str,
+        source: Answer,
+        said: tuple[Mapping[str, str] | None, Mapping[str, str] | None] | None,
+    ) -> ObjectInfo:
+        """A copy of more than one request may copy, made by the server all the same."""
+        info = about.info_of(bucket, key, source)
+        metadata, headers = said or (info.metadata, info.headers)
+        size = max(COPY_PART, -(-info.size // MAX_PARTS))
+        ours = {"part_size": str(size), **({"sha256": info.sha256} if info.sha256 else {})}
+        tags = self.tags(bucket, key)
+        more = {"x-amz-tagging": urlencode(tags, quote_via=quote)} if tags else {}
+        written = {**about.written(metadata, headers, **ours), **more}
+        upload = self._create(to_bucket, to_key, written, {}, {}).id
+
+        def copy(start: int) -> tuple[int, str]:
+            number = start // size + 1
+            part = self.copy_part(to_bucket, to_key, upload, number, bucket, key, start, size)
+            return number, part.etag
+
+        try:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                parts = list(pool.map(copy, range(0, info.size, size)))
+            self._unchanged(info)
+            return self._complete(to_bucket, to_key, upload, parts, {})
+        except BaseException:
+            with suppress(PlatformError):
+                self._abort(to_bucket, to_key, upload)
+            raise
+
+    def _unchanged(self, info: ObjectInfo) -> None:
+        if self.head(info.bucket, info.key).etag != info.etag:
+            raise Unavailable("object-changed", bucket=info.bucket, key=info.key, at=0)
 
     def _delete_each(self, bucket: str, keys: Sequence[str]) -> None:
         """One by one: what an XML document cannot carry, and what the server did not delete."""

@@ -194,13 +194,10 @@ class S3Uploads(Server):
         key: str,
         first: bytes,
         rest: Source,
-        metadata: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
+        said: Mapping[str, str],
         condition: Mapping[str, str],
     ) -> ObjectInfo:
         """A put of more than one request holds. Nothing stays of one that fails."""
-        size = PART
-        said = about.written(metadata, headers, part_size=str(size))
         upload = self._create(bucket, key, said, {}, {}).id
         try:
             stored = self._send_parts(bucket, key, upload, first, rest)
@@ -376,7 +373,7 @@ def etag_of_parts(parts: Sequence[tuple[int, str]]) -> str:
     return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"
 
 
-def begun(source: bytes | BinaryIO) -> tuple[bytes, Source | None]:
+def begun(source: bytes | Source) -> tuple[bytes, Source | None]:
     """What a first request can hold, and the rest where there is more than that."""
     if isinstance(source, bytes):
         rest = io.BytesIO(source[PART:]) if len(source) > PART else None
