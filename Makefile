@@ -66,7 +66,7 @@ LOCK = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 lock: ## resolve all requirements again, with hashes (LOCK_FLAGS=--upgrade for newer releases)
 	@.venv-lock/bin/uv --version >/dev/null 2>&1 || { \
 	  $(RUN_PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python $(PIP) install uv; }
-	@$(LOCK) $(LOCK_FLAGS) --extra notebook --extra postgres --extra stacks -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@$(LOCK) $(LOCK_FLAGS) --extra notebook --extra checksums --extra postgres --extra stacks -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@printf '%s\n' hatchling editables | \
 	  $(LOCK) --constraint requirements/dev.txt -o requirements/core.txt pyproject.toml -
 	@for v in $(SDKS); do \

@@ -60,14 +60,14 @@ class Served:
 
 
 @contextmanager
-def served(data: Path, region: str) -> Iterator[Served]:
-    """Run `danlu serve` until the block ends."""
+def served(data: Path, region: str, settings: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """Run `danlu serve` until the block ends; `settings` are variables of the server's own."""
     ready_file = data / "ready.json"
     command = [sys.executable, "-m", "danlu", "serve", "--data", str(data), "--port", "0"]
     environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     process = subprocess.Popen(
         [*command, "--ready-file", str(ready_file)],
-        env={**environment, "HOME": str(data)},
+        env={**environment, "HOME": str(data), **(settings or {})},
         stderr=subprocess.PIPE,
         cwd=ROOT,
     )

@@ -13,6 +13,8 @@ MOST_KEYS = 1000
 MOST_PARTS = 10_000
 TAG_KEY_CHARS = 128
 TAG_VALUE_CHARS = 256
+SUMS = ("CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256")
+"""How elements call the checksum of a part, behind `Checksum`."""
 OBJECT_TAGS = 10
 BUCKET_TAGS = 20
 
@@ -46,14 +48,30 @@ def deletion(body: bytes) -> Deletion:
     return Deletion(tuple(keys), _true(root.text_of("Quiet")), bool(encoding))
 
 
-def completion(body: bytes) -> list[tuple[int, str]]:
-    """Read `<CompleteMultipartUpload>`: numbers and ETags without quotes, in the order given."""
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A part that an upload is completed with. `etag` has no quotes; `checksums` by algorithm."""
+
+    number: int
+    etag: str
+    checksums: dict[str, str]
+
+
+def completion(body: bytes) -> list[NamedPart]:
+    """Read `<CompleteMultipartUpload>`, in the order given."""
     root = parse(body, "CompleteMultipartUpload")
     found = root.all("Part")
     if not 1 <= len(found) <= MOST_PARTS:
         detail = f"<CompleteMultipartUpload> names {len(found)} parts and must name 1 to 10000"
         raise Invalid("obs-xml", detail=detail)
-    return [(part_number(one.text_of("PartNumber")), _etag(one)) for one in found]
+    return [
+        NamedPart(
+            part_number(one.text_of("PartNumber")),
+            _etag(one),
+            {name: text for name in SUMS if (text := one.text_of(f"Checksum{name}").strip())},
+        )
+        for one in found
+    ]
 
 
 def part_number(text: str) -> int:

@@ -36,8 +36,10 @@ class Promise:
     """The algorithm whose checksum follows the body."""
 
 
-def promise(request: Request) -> Promise:
-    """What the headers promise; Invalid where they cannot be meant."""
+def promise(request: Request, *, about_object: bool = False) -> Promise:
+    """What the headers promise; Invalid where they cannot be meant. `about_object`: the checksums
+    are not the body's.
+    """
     payload = request.payload
     length = request.length
     if payload.framed:
@@ -47,7 +49,8 @@ def promise(request: Request) -> Promise:
         length = int(text)
     if length is not None and length > MOST_BYTES:
         raise Invalid("body-too-large", size=length, limit=MOST_BYTES)
-    return Promise(length, payload, _md5(request), _checksums(request), _trailing(request))
+    found = () if about_object else _checksums(request)
+    return Promise(length, payload, _md5(request), found, _trailing(request))
 
 
 def _md5(request: Request) -> bytes:

@@ -75,9 +75,11 @@ class Door:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.workers, lambda: work(*arguments, **named))
 
-    async def read(self, request: Request, limit: int) -> bytes:
-        """A whole small body, checked against what its headers promise."""
-        promised = promise(request)
+    async def read(self, request: Request, limit: int, *, about_object: bool = False) -> bytes:
+        """A whole small body, checked against what its headers promise. `about_object`: the
+        checksums in them are those of an object, not of the body.
+        """
+        promised = promise(request, about_object=about_object)
         body = Body(iter([await request.read(limit + FRAMES_BYTES)]), promised)
         return body.read()
 

@@ -6,14 +6,14 @@ import re
 from typing import BinaryIO
 
 from danlu.faces.http.reply import Answer, Reply
-from danlu.faces.obs import listing, reading
+from danlu.faces.obs import listing, reading, whole
 from danlu.faces.obs.bucket import XML
 from danlu.faces.obs.door import Door
 from danlu.faces.obs.put import PUT, checksum_headers
 from danlu.faces.obs.request import Request
 from danlu.faces.obs.routes import operations
 from danlu.model.errors import Invalid, Refused
-from danlu.ports.objects import Part
+from danlu.ports.objects import ObjectInfo, Part
 from danlu.wire import obs, obs_requests
 from danlu.wire.obs_xml import XML_BYTES
 
@@ -113,16 +113,21 @@ async def complete(door: Door, request: Request) -> Answer:
     reading.refuse_unsupported(request)
     condition = reading.put_condition(request)
     url = listing.wants_url(request)
-    parts = obs_requests.completion(await door.read(request, XML_BYTES))
-    info = await door.run(
-        door.multipart.complete_upload,
-        request.bucket,
-        request.key,
-        request.query.get("uploadId"),
-        parts,
-        if_absent=condition.if_absent,
-        if_etag=condition.if_etag,
-    )
+    named = obs_requests.completion(await door.read(request, XML_BYTES, about_object=True))
+    upload = request.query.get("uploadId")
+
+    def make() -> ObjectInfo:
+        whole.check(door.multipart, request, upload, named)
+        return door.multipart.complete_upload(
+            request.bucket,
+            request.key,
+            upload,
+            [(part.number, part.etag) for part in named],
+            if_absent=condition.if_absent,
+            if_etag=condition.if_etag,
+        )
+
+    info = await door.run(make)
     page = obs.Page(request.bucket, "", "", 0, url)
     scheme, host = request.scope.get("scheme", "http"), request.headers.single("host")
     where = f"{scheme}://{host}{request.scope['raw_path'].decode('latin-1')}"

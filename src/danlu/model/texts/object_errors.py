@@ -74,6 +74,13 @@ OBJECT_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "未上传 ETag 为“{etag}”的第 {number} 段（现有：{found}）；请重新上传该段，或先列出已上传的段",
     ),
+    "upload-part-small": (
+        (
+            "a part of the upload to object '{key}' is too small for the S3 server that keeps it: all"
+            " but the last must have 5 MiB or more; upload it again in larger parts"
+        ),
+        "对象“{key}”的某一段小于其所在 S3 服务器的下限：除最后一段外，每段至少 5 MiB；请以更大的分段重新上传",
+    ),
     "upload-order": (
         "part {number} is named after part {last}; name the parts in rising order, each once",
         "第 {number} 段列在第 {last} 段之后；请按段号升序列出，每段一次",

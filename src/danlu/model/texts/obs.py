@@ -111,6 +111,10 @@ OBS_ERRORS: dict[str, tuple[str, str]] = {
         "what arrived has another {name} than was promised ({found}, not {promised}); nothing was stored, send it again",
         "收到内容的 {name} 与声明不符（实际为 {found}，声明为 {promised}）；未保存，请重新发送",
     ),
+    "obs-object-size": (
+        "the parts hold {size} bytes together and {promised} were promised; list the parts, and send what is missing",
+        "各段共 {size} 字节，与声明的 {promised} 字节不符；请列出已上传的段并补传缺少的段",
+    ),
     "obs-payload": (
         "what arrived has another SHA-256 than was signed ({found}, not {signed}); nothing was stored",
         "收到内容的 SHA-256 与所签名的不符（实际为 {found}，所签为 {signed}）；未保存",

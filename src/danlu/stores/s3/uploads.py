@@ -284,6 +284,8 @@ class S3Uploads(Server):
             info = self.head(bucket, key)
             if info.etag == wanted:
                 return info
+        if answer.code == "EntityTooSmall":
+            raise Invalid("upload-part-small", key=key)
         self._check(answer, bucket, key, condition)
         if answer.code:
             raise strange(answer.said)
