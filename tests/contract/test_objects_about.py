@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import cast
 
 import pytest
@@ -173,11 +174,9 @@ def test_of_two_that_append_at_once_one_is_refused(
     store: ObjectStore, editing: Editing, bucket: str
 ) -> None:
     """Whether there was something or nothing; nothing of either is lost that was taken."""
-    for key in ("log", "none"):
-        if key == "log":
-            store.put(bucket, key, b"one")
-        position = 3 if key == "log" else 0
-        slow = Changing(lambda key=key: store.put(bucket, key, b"other"))  # type: ignore[misc]
+    store.put(bucket, "log", b"one")
+    for key, position in (("log", 3), ("none", 0)):
+        slow = Changing(partial(store.put, bucket, key, b"other"))
         with pytest.raises(Refused) as refused:
             editing.append(bucket, key, slow, position)
         assert refused.value.http == 412
