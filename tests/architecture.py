@@ -43,7 +43,9 @@ LAYERS: dict[str, frozenset[str]] = {
 }
 """What each layer may import beside itself; the standard library and dependencies are elsewhere."""
 
-SHARED_IN_FLOW = frozenset({"__init__", "board", "catalog", "plan", "platform", "refs"})
+SHARED_IN_FLOW = frozenset(
+    {"__init__", "activity", "board", "catalog", "notebooks", "plan", "platform", "refs"}
+)
 """Nouns that the verbs share. Every other module of flow/ is a verb."""
 COMPOSERS = frozenset({"loop"})
 

@@ -234,6 +234,23 @@ class Settings:
         "因平台原因（代理进程被杀、机器重启等）连续中断时，作业最多自动重试的次数；不计入作业自身的重试"
         "次数",
     )
+    notebook_idle_s: int = _setting(
+        3600,
+        "seconds without activity after which a notebook is stopped whose user said nothing"
+        " else and that has no lease; 0 = never",
+        "用户未另行设置且无租期的 Notebook 在无活动多少秒后停止；0 表示不停止",
+    )
+    notebook_max_idle_s: int = _setting(
+        0,
+        "the most that users may choose for a notebook's idle stop, which they cannot switch off"
+        " then; 0 = as they like",
+        "用户可为 Notebook 空闲停止设置的最大秒数，设置后不可关闭；0 表示不限制",
+    )
+    notebook_max_run_h: int = _setting(
+        0,
+        "hours after which every notebook is stopped, whatever happens in it; 0 = never",
+        "Notebook 运行多少小时后一律停止，无论是否在使用；0 表示不限制",
+    )
     store_patience_s: int = _setting(
         600,
         "how many seconds a job whose program has ended waits for a store that does not answer;"
@@ -399,6 +416,9 @@ def _integer(key: str, value: Any, source: str) -> int:
         "dataset_cache_gib": (0, 1 << 30),
         "platform_retries": (0, 100),
         "hang_after_s": (0, 31_536_000),
+        "notebook_idle_s": (0, 31_536_000),
+        "notebook_max_idle_s": (0, 31_536_000),
+        "notebook_max_run_h": (0, 8760),
         "reserve_mib": (0, 1 << 20),
     }
     low, high = bounds.get(key, (0, 2**62))

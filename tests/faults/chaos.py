@@ -31,10 +31,12 @@ from tests.faults.house import PROGRAM, House, create_body, opened
 from tests.faults.witness import Witness
 
 OF_JOBS = tuple(
-    point for point in POINTS if not point.startswith(("image.", "dataset.", "container."))
+    point
+    for point in POINTS
+    if not point.startswith(("image.", "dataset.", "container.", "notebook."))
 )
-"""No job here makes an image (tests/images/test_realise.py kills at those points) or keeps a data
-set on the machine.
+"""No job here makes an image (tests/images/test_realise.py kills at those points), keeps a data
+set on the machine or is a start of a notebook (tests/flow/test_notebook.py takes each step twice).
 """
 WIDTH = 12
 """Jobs that live at once."""

@@ -19,9 +19,11 @@ from danlu.flow.stop import want_stop
 from danlu.flow.submit import submit
 from danlu.model.attempt import State
 from danlu.model.identity import Caller, User, Workspace
+from danlu.model.idle import Signal
 from danlu.model.job import JobSpec, JobView
 from danlu.model.resources import GIB, Offer, Shape
 from danlu.model.script import TaskPlan
+from danlu.ports.engine import Engine, Ref
 from danlu.ports.records import EventQuery
 from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
@@ -62,6 +64,9 @@ class House:
         """The same for one task of one attempt."""
         self.nodes = [NODE]
         self.restored_at = 0
+        self.limits = Limits()
+        self.signals: Sequence[Signal] = ()
+        """What notebooks are used for, as their instances say."""
         self._open()
         self.records.add_workspace(self.workspace).result()
 
@@ -84,11 +89,15 @@ class House:
             catalog,
             self.clock,
             self.dice,
-            Limits(),
+            self.limits,
+            readers=(("kernels", self._kernels),),
             restored_at=self.restored_at,
         )
         self.board = Board(self.records)
         self.loop = Loop(self.platform, self.board)
+
+    def _kernels(self, _engine: Engine, _ref: Ref) -> Sequence[Signal]:
+        return self.signals
 
     def _script(self, plan: TaskPlan) -> Script:
         one = self.by_task.get((plan.job_name, plan.attempt, plan.index))

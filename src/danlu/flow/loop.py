@@ -11,15 +11,20 @@ import logging
 import threading
 from contextlib import suppress
 
+from danlu.flow.activity import Activity
 from danlu.flow.board import Board
 from danlu.flow.finish import finish
 from danlu.flow.hang import hang
 from danlu.flow.launch import launch
+from danlu.flow.notebook_idle import notebook_idle
+from danlu.flow.notebook_life import Life
+from danlu.flow.notebooks import Notebooks
 from danlu.flow.observe import observe
 from danlu.flow.place import place
 from danlu.flow.platform import Platform
 from danlu.flow.retry import retry
-from danlu.flow.stop import stop
+from danlu.flow.stop import stop, want_stop
+from danlu.flow.submit import submit
 from danlu.flow.sweep import sweep, sweep_orphans
 from danlu.model.attempt import HOLDING
 from danlu.model.errors import PlatformError
@@ -45,6 +50,9 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name="flow-loop", daemon=True)
         self._swept_at = platform.clock.monotonic()
         self._looked_at = platform.clock.monotonic()
+        self.notebooks = Notebooks(platform.records)
+        self.activity = Activity(platform, board, self.notebooks)
+        self._life = Life(platform, board, self.notebooks, submit, want_stop, self.wake)
         self.failed_turns = 0
         """Turns that ended in an unexpected error; they are logged and tried again."""
 
@@ -56,6 +64,7 @@ class Loop:
             engine.on_change(self.wake)
         sweep_orphans(self._platform)
         self._thread.start()
+        self.activity.start()
         self.wake()
 
     def wake(self) -> None:
@@ -65,6 +74,7 @@ class Loop:
     def close(self) -> None:
         """Finish the turn and stop. Tasks go on: the next server adopts them."""
         self._closing = True
+        self.activity.close()
         self.wake()
         if self._thread.is_alive():
             self._thread.join(timeout=30)
@@ -85,6 +95,8 @@ class Loop:
         retry(platform, board)
         board.settle()
         crash_point("turn.after-commit")
+        self._life.turn(seen)
+        notebook_idle(platform, self.notebooks, self.activity)
 
     def _refresh(self) -> None:
         now = self._platform.clock.monotonic()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from danlu.flow.catalog import Catalog
 from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
+from danlu.model.idle import Signal
 from danlu.model.image import Rejection
 from danlu.model.reason import Reason, ReasonCode
-from danlu.ports.engine import Engine
+from danlu.ports.engine import Engine, Ref
 from danlu.ports.objects import ObjectStore, Shelf
 from danlu.ports.records import Records
 from danlu.ports.world import Clock, Dice
@@ -33,6 +34,12 @@ class Limits:
     """How many attempts in a row a job may lose to the platform before it is given up."""
     bucket: str = "danlu"
     """Where code and unnamed outputs go."""
+    notebook_idle_s: int = 3600
+    """After how long without activity a notebook is stopped whose user said nothing; 0 = never."""
+    notebook_max_idle_s: int = 0
+    """The most that users may choose for that; 0 = as they like, off included."""
+    notebook_max_run_s: int = 0
+    """After how long every notebook is stopped, whatever happens in it; 0 = never."""
 
 
 def no_folder(path: str) -> Shelf:
@@ -53,6 +60,12 @@ def nothing_closed(path: str) -> str:  # noqa: ARG001 - one form
 def nobodys(bucket: str) -> str:  # noqa: ARG001 - one form
     """For a platform with one workspace."""
     return ""
+
+
+Reader = Callable[[Engine, Ref], Sequence[Signal]]
+"""Says what a notebook's instance is used for, in one respect. May block; what it cannot tell is a
+signal without an instant, or an EngineError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,8 @@ class Platform:
     """What a path of this machine is, holds or lies in that no job may be given; empty = none."""
     owner: Callable[[str], str] = nobodys
     """The workspace that a bucket belongs to; empty = it is everybody's."""
+    readers: tuple[tuple[str, Reader], ...] = ()
+    """How it is told whether a notebook is used, each under the name of what it reads."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
 

@@ -67,11 +67,13 @@ def submit(
     spec: JobSpec,
     *,
     client_token: str = "",
+    job_id: str = "",
     wake: Callable[[], None],
 ) -> Future[Submitted]:
     """Check `spec`, record the job, and wake the loop once it is on disk.
 
-    The same non-empty `client_token` in one workspace gives the same job again.
+    The same non-empty `client_token` in one workspace gives the same job again. `job_id` is for
+    whoever has written down what the job will be called; empty = a new one.
     """
     if client_token:
         rules.printable("client_token", client_token)
@@ -80,7 +82,7 @@ def submit(
     try:
         spec = _admitted(platform, board, caller.workspace.id, spec)
         job = Job(
-            id=platform.dice.job_id(),
+            id=job_id or platform.dice.job_id(),
             workspace=caller.workspace.id,
             spec=spec,
             created_at=now,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -202,8 +202,12 @@ class Notebook:
     hold: Hold | None = None
     warned_at: int = 0
     """The minutes before its end at which was warned last (10, 2); 0 = not yet."""
-    keep_home: bool = False
-    """Whether the home stays when the notebook is deleted."""
+    touched_at: int = 0
+    """When its user last said that it is needed: a start, a renewal, a hold. Idleness counts from
+    there at the earliest.
+    """
+    stale_job_id: str = ""
+    """The job of the start before, until it is deleted."""
     version: int = 1
     """Counts the changes; a change names the version that it is made to."""
     sequence: int = 0
@@ -211,6 +215,18 @@ class Notebook:
     def metered_ms(self, now: int) -> int:
         """How long it has been *running* in all."""
         return self.ran_ms + (0 if self.ready_at is None else max(0, now - self.ready_at))
+
+
+def moved(notebook: Notebook, event: Event, now: int, reason: Reason | None = None) -> Notebook:
+    """The notebook after `event`, which applies: with what is counted while it runs, and with its
+    clocks set back when it begins to.
+    """
+    to = MOVES[notebook.state, event]
+    after = replace(notebook, state=to, updated_at=now, reason=reason)
+    if to is State.RUNNING:
+        lease = replace(notebook.lease, began_at=now)
+        return replace(after, ready_at=now, touched_at=now, warned_at=0, lease=lease)
+    return replace(after, ran_ms=notebook.metered_ms(now), ready_at=None, hold=None)
 
 
 def lab_token(attempt_token: str) -> str:

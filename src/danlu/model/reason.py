@@ -47,6 +47,10 @@ class ReasonCode(StrEnum):
     REBOOTED = "rebooted"
     PREEMPTED = "preempted"
     HUNG = "hung"
+    LEASE_ENDED = "lease-ended"
+    IDLE = "idle"
+    RUN_LIMIT = "run-limit"
+    HOME_KEPT = "home-kept"
 
 
 BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
@@ -76,6 +80,10 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.REBOOTED: Blame.PLATFORM,
         ReasonCode.PREEMPTED: Blame.CAPACITY,
         ReasonCode.HUNG: Blame.USER,
+        ReasonCode.LEASE_ENDED: Blame.NOBODY,
+        ReasonCode.IDLE: Blame.NOBODY,
+        ReasonCode.RUN_LIMIT: Blame.NOBODY,
+        ReasonCode.HOME_KEPT: Blame.PLATFORM,
     }
 )
 

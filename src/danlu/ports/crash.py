@@ -59,6 +59,10 @@ POINTS: Mapping[str, str] = {
     "image.installed": "uv has installed an environment aside, nothing of it is proved",
     "image.before-publish": "an environment is whole, it is not under its name",
     "image.after-publish": "an environment is under its name, nobody is on record as using it",
+    "notebook.before-submit": "a start of a notebook is on record, no job carries it out",
+    "notebook.after-submit": "the job of a start is on record, nobody has looked at it",
+    "notebook.before-remove": "nothing of a notebook runs, its home is still there",
+    "notebook.after-remove": "a notebook's home and jobs are removed, its record is still there",
     # the node agent
     "agent.locked": "the locks are taken, nobody has been told who holds them",
     "agent.announced": "the agent is on record, nothing is staged",

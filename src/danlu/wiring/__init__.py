@@ -159,6 +159,9 @@ def _limits(settings: Settings) -> Limits:
         platform_retries=settings.platform_retries,
         hang_after_s=settings.hang_after_s,
         require_isolation=settings.isolation == "required",
+        notebook_idle_s=settings.notebook_idle_s,
+        notebook_max_idle_s=settings.notebook_max_idle_s,
+        notebook_max_run_s=settings.notebook_max_run_h * 3600,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
 from danlu.model.texts.images import IMAGES
+from danlu.model.texts.notebooks import NOTEBOOK_EVENTS
 from danlu.model.texts.obs import OBS_ERRORS
 from danlu.model.texts.reasons import REASONS
 
@@ -19,7 +20,14 @@ if TYPE_CHECKING:  # the client's path comes through here, and typing is a third
 else:
     Language = str
 
-TEXTS: dict[str, tuple[str, str]] = {**ERRORS, **REASONS, **EVENTS, **IMAGES, **OBS_ERRORS}
+TEXTS: dict[str, tuple[str, str]] = {
+    **ERRORS,
+    **REASONS,
+    **EVENTS,
+    **NOTEBOOK_EVENTS,
+    **IMAGES,
+    **OBS_ERRORS,
+}
 
 MAX_VALUE_CHARS = 200
 """A value that a person typed is shown up to this length; the rest is said to be cut."""

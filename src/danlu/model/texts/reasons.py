@@ -40,6 +40,22 @@ REASONS: dict[str, tuple[str, str]] = {
         "stopped at its time limit of {limit_s} s (spec.auto_stop)",
         "达到时间上限 {limit_s} 秒（spec.auto_stop）后停止",
     ),
+    "lease-ended": (
+        "its lease of {minutes} min is over; start it again, or give it a longer lease",
+        "{minutes} 分钟的租期已到；可重新启动，或设置更长的租期",
+    ),
+    "idle": (
+        "nothing happened in it for {minutes} min; start it again, or change its idle stop",
+        "{minutes} 分钟内没有任何活动；可重新启动，或修改其空闲停止设置",
+    ),
+    "run-limit": (
+        "it ran for {minutes} min, the most that this server allows (notebook_max_run_h)",
+        "已运行 {minutes} 分钟，达到本服务器允许的上限（notebook_max_run_h）",
+    ),
+    "home-kept": (
+        "its home could not be removed: {detail}",
+        "无法删除其主目录：{detail}",
+    ),
     "input-failed": (
         "input '{name}' could not be staged: {detail}",
         "输入“{name}”无法准备：{detail}",
