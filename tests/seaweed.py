@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import json
 import os
@@ -13,13 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ACCESS, SECRET = "AKDANLUTEST", "secret-of-the-tests"
 _PORTS = 8
 START_S = 60
+PR_SET_PDEATHSIG = 1
 
 
 def program() -> str | None:
@@ -51,6 +53,7 @@ def running() -> Iterator[str]:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            preexec_fn=die_with(os.getpid()),  # noqa: PLW1509 - one system call, and no lock
         )
         try:
             _wait(server, base + 6, Path(place) / "log")
@@ -60,6 +63,18 @@ def running() -> Iterator[str]:
                 os.killpg(server.pid, signal.SIGKILL)
             server.wait(10)
             log.close()
+
+
+def die_with(parent: int) -> Callable[[], None]:
+    """What a child of ours runs first, so that it ends when we do, however we end."""
+    libc = ctypes.CDLL(None)
+
+    def tied() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it has ended already
+            os._exit(1)
+
+    return tied
 
 
 def _arguments(place: Path, base: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import replace
 
@@ -21,13 +21,22 @@ from danlu.ports.crash import crash_point
 from danlu.ports.records import Submission, Submitted
 
 FLAVOR_FIELD = "spec.resource.flavor_id"
+CODE_FIELD = "algorithm.code_dir"
+INPUT_FIELD = "algorithm.inputs[{}].remote.obs.obs_url"
 OUTPUT_FIELD = "algorithm.outputs[{}].remote.obs.obs_url"
 
 
-def check(platform: Platform, board: Board, workspace: str, spec: JobSpec) -> JobSpec:
+def check(
+    platform: Platform,
+    board: Board,
+    workspace: str,
+    spec: JobSpec,
+    unsent: Collection[str] = (),
+) -> JobSpec:
     """Check `spec` against the rules and this platform; Invalid, Missing, Denied or Refused.
 
-    What comes back names the flavor that will be used, and its shape.
+    What comes back names the flavor that will be used, and its shape. At the fields in `unsent`
+    nothing is looked for: for a dry run, it has stayed where it is.
     """
     rules.check(spec)
     image = platform.catalog.check(spec.engine, "algorithm.engine")
@@ -47,9 +56,12 @@ def check(platform: Platform, board: Board, workspace: str, spec: JobSpec) -> Jo
     if flavor.shape.gpus:
         _runs_on(platform, spec, flavor.shape, image)
     places = _Places(platform, workspace)
-    _code(places, spec)
+    if CODE_FIELD not in unsent:
+        _code(places, spec)
     for index, channel in enumerate(spec.inputs):
-        _input(places, channel.url, f"algorithm.inputs[{index}].remote.obs.obs_url")
+        field = INPUT_FIELD.format(index)
+        if field not in unsent:
+            _input(places, channel.url, field)
     for index, output in enumerate(spec.outputs):
         places.allow(output.url, OUTPUT_FIELD.format(index))
         writer = board.writer(output.url)
@@ -209,10 +221,10 @@ class _Places:
 def _code(places: _Places, spec: JobSpec) -> None:
     if spec.code is None:
         return
-    places.own(spec.code, "algorithm.code_dir")
+    places.own(spec.code, CODE_FIELD)
     if spec.boot_file and places.exists(spec.code.child(spec.boot_file)):
         return
-    if not places.any_below(spec.code, "algorithm.code_dir"):
+    if not places.any_below(spec.code, CODE_FIELD):
         raise Invalid("code-dir-missing", value=spec.code)
     if spec.boot_file:
         raise Invalid("boot-file-missing", value=spec.boot_file, code_dir=spec.code)

@@ -15,7 +15,7 @@ from danlu.faces.cli.table import command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from typing import Any
 
 
@@ -29,11 +29,13 @@ def run(
     **options: Any,
 ) -> int:
     """Submit what the words, the options and the file say, and stay with it unless told not to."""
-    body = create_body(session, file, words, options)
+    sending = Sending(session, dry=dry_run)
+    body = create_body(session, file, words, options, sending)
     if dry_run:
         from danlu.faces.cli.plan import show_plan
 
-        return show_plan(session, session.client().post("jobs", "plan", body=body))
+        query = {"unsent": ",".join(sending.unsent(body))}
+        return show_plan(session, session.client().post("jobs", "plan", body=body, query=query))
     job, interrupted = _submit(session, body)
     if interrupted:
         detached(session, job)
@@ -42,21 +44,27 @@ def run(
 
 
 def create_body(
-    session: Session, file: str | None, words: tuple[str, ...], options: dict[str, Any]
+    session: Session,
+    file: str | None,
+    words: tuple[str, ...],
+    options: dict[str, Any],
+    sending: Sending | None = None,
 ) -> dict[str, Any]:
-    """What `danlu run` sends for a file or for words, the code uploaded."""
+    """What `danlu run` sends for a file or for words; code and inputs are taken to the server."""
+    sending = sending or Sending(session)
     if file is not None:
-        body, work = _of_file(session, file, words, options)
+        body, work = _of_file(sending, file, words, options)
     else:
         body, work = {}, _of_words(session, words, options)
     if options["image"] is not None:
         options = {**options, "image": _image(session, options["image"])}
     _apply(body, work, options)
     home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
-    _channels(session, body, home, options)
+    _channels(sending, body, home, options)
     if work.code:
-        _send_code(session, work, body)
-        _note_commit(session, work.code, body)
+        _send_code(sending, work, body)
+        if not sending.dry:
+            _note_commit(session, work.code, body)
     return body
 
 
@@ -102,7 +110,7 @@ def _warn_of_own_options(session: Session, script: str, args: list[str]) -> None
 
 
 def _of_file(
-    session: Session, file: str, words: tuple[str, ...], options: dict[str, Any]
+    sending: Sending, file: str, words: tuple[str, ...], options: dict[str, Any]
 ) -> tuple[dict[str, Any], Work]:
     from danlu.faces.cli import jobfile
 
@@ -110,11 +118,13 @@ def _of_file(
         raise Failure(USAGE, "file-and-words", word=words[0])
     body = jobfile.read(file)
     base = jobfile.directory(file)
-    remote = not session.client().endpoint.data
     for field, obs in jobfile.local_places(body):
         path = os.path.join(base, os.path.expanduser(obs["obs_url"]))
         inside = field.startswith("algorithm.inputs")
-        obs["obs_url"] = request.place(path, field, remote=remote, must_exist=inside)
+        if inside and sending.remote:
+            obs["obs_url"] = sending.data(path, field)
+        else:
+            obs["obs_url"] = request.place(path, field, remote=sending.remote, must_exist=inside)
     algorithm = body.get("algorithm")
     code = options["code"]
     if code is None and isinstance(algorithm, dict):
@@ -197,12 +207,12 @@ def _ends(extras: dict[str, Any], options: dict[str, Any]) -> None:
         extras["on_hang"] = options["on_hang"]
 
 
-def _channels(session: Session, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:
+def _channels(sending: Sending, body: dict[str, Any], home: str, options: dict[str, Any]) -> None:
     given = (*options["inputs"], *options["outputs"])
-    remote = bool(given) and not session.client().endpoint.data
+    remote = bool(given) and sending.remote
     algorithm = body["algorithm"]
     for kind, channels in (
-        ("inputs", request.inputs(options["inputs"], _sender(session) if remote else None)),
+        ("inputs", request.inputs(options["inputs"], sending.data if remote else None)),
         ("outputs", request.outputs(options["outputs"], home, remote=remote)),
     ):
         named = {channel["name"] for channel in channels}
@@ -213,22 +223,51 @@ def _channels(session: Session, body: dict[str, Any], home: str, options: dict[s
             one["prefetch_to_local"] = True
 
 
-def _sender(session: Session) -> Callable[[str, str], str]:
-    """What takes inputs of this machine to a server elsewhere."""
+class Sending:
+    """Takes code and inputs of this machine to the server; with `dry` it only says where to."""
 
-    def send(path: str, option: str) -> str:
+    def __init__(self, session: Session, *, dry: bool = False) -> None:
+        self._session = session
+        self.dry = dry
+        self._left: set[str] = set()
+
+    @property
+    def remote(self) -> bool:
+        """Whether the server is elsewhere."""
+        return not self._session.client().endpoint.data
+
+    def data(self, path: str, option: str) -> str:
+        """The place of an input; `option` says who has named it."""
         from danlu.faces.cli.obs.sending import send
 
-        return send(session, path, option)
+        return self._noted(send(self._session, path, option, dry=self.dry))
 
-    return send
+    def code(self, directory: str) -> str:
+        """The place of a code directory; empty where there is nothing in it."""
+        from danlu.faces.cli.upload import planned, upload
+
+        if self.dry:
+            return self._noted(planned(self._session, directory))
+        return upload(self._session, directory)
+
+    def unsent(self, body: dict[str, Any]) -> Iterator[str]:
+        """The fields of a create body that name what has not been sent."""
+        algorithm = body["algorithm"]
+        if algorithm.get("code_dir") in self._left:
+            yield "algorithm.code_dir"
+        for number, one in enumerate(algorithm["inputs"]):
+            if one.get("remote", {}).get("obs", {}).get("obs_url") in self._left:
+                yield f"algorithm.inputs[{number}].remote.obs.obs_url"
+
+    def _noted(self, place: str) -> str:
+        if self.dry and place:
+            self._left.add(place)
+        return place
 
 
-def _send_code(session: Session, work: Work, body: dict[str, Any]) -> None:
-    from danlu.faces.cli.upload import upload
-
+def _send_code(sending: Sending, work: Work, body: dict[str, Any]) -> None:
     algorithm = body["algorithm"]
-    place = upload(session, work.code)
+    place = sending.code(work.code)
     if not place:
         algorithm.pop("code_dir", None)  # a job file may name it
         return

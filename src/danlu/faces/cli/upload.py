@@ -42,6 +42,14 @@ def upload(session: Session, directory: str) -> str:
     return str(stored["code_dir"])
 
 
+def planned(session: Session, directory: str) -> str:
+    """Where the server would have the content of `directory`; empty where there is nothing in it.
+    Nothing is sent.
+    """
+    tree = scan(directory)
+    return f"obs://{session.get('status')['bucket']}/code/{tree.name}/" if tree.files else ""
+
+
 def upload_file(session: Session, name: str, content: bytes) -> str:
     """The storage path of a directory that holds this one file."""
     import tempfile

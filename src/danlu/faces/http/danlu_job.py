@@ -233,14 +233,24 @@ async def create_job(server: Server, call: Call) -> Answer:
         "What a job would run; nothing is made",
         {200: schemas.PLAN},
         body=CREATE.schema(),
+        parameters=(
+            Parameter(
+                "unsent", {"type": "string"}, "fields whose content stays with the client, by comma"
+            ),
+        ),
         errors=(400, 404, 409),
         tag=TAG,
     ),
 )
 async def plan_job(server: Server, call: Call) -> Answer:
     """What a job would run: argv, environment and directories of every task."""
+    call.only("unsent")
     spec = check(
-        server.platform, server.board, call.caller.workspace.id, modelarts.job_spec(call.json())
+        server.platform,
+        server.board,
+        call.caller.workspace.id,
+        modelarts.job_spec(call.json()),
+        call.query.get("unsent", "").split(","),
     )
     preview = explain.preview(server.platform, spec)
     known = server.platform.catalog.flavors()

@@ -18,8 +18,9 @@ from danlu.faces.cli.session import Session, utf8
 THREADS = 16
 
 
-def send(session: Session, word: str, option: str) -> str:
-    """Store a file or directory with the server, unless it is there already; its storage URL.
+def send(session: Session, word: str, option: str, *, dry: bool = False) -> str:
+    """Store a file or directory with the server, unless it is there already; its storage URL. With
+    `dry` only that.
 
     The place is named after what lies there: names, sizes and times. So a job that reads it keeps
     what it was given when the next one brings something newer.
@@ -33,6 +34,8 @@ def send(session: Session, word: str, option: str) -> str:
     name = utf8(os.path.basename(path), option)
     bucket = str(session.get("status")["bucket"])
     place = Remote(bucket, f"inputs/{_digest(path, items)}/{name}{'/' if is_directory else ''}")
+    if dry:
+        return str(place)
     store = objects(session, None)
     there = {entry.key: entry.size for entry in store.entries(bucket, place.key)}
     keys = {item.name: f"{place.key}{item.name}" for item in items}

@@ -190,8 +190,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "输出作业 ID 后立即返回，不显示日志。",
     ),
     "run.dry_run": (
-        "Show what would run, with its arguments, environment and paths; start nothing.",
-        "只显示将要运行的命令、参数、环境变量和路径，不实际启动。",
+        "Show what would run, with its arguments, environment and paths; send and start nothing.",
+        "只显示将要运行的命令、参数、环境变量和路径；不上传，也不启动。",
     ),
     "ps": (
         "List jobs: those that are live, and those that ended in the last day.",
