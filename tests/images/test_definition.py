@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -205,3 +206,10 @@ def test_the_built_in_images_work_where_they_say() -> None:
         "2.7.1",
         ("cu126",),
     )
+
+
+def test_a_definition_is_written_as_it_was_read() -> None:
+    for one in definition.built_in():
+        assert definition.parse(definition.text(one, "two\nlines")) == one
+    odd = replace(one, gpus=('NVIDIA "odd" \\ GPU',), companions=(), packages=(), apt=())
+    assert definition.parse(definition.text(odd)) == odd

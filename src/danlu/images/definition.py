@@ -6,6 +6,7 @@ beside this module.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -242,6 +243,43 @@ def _release(matrix: Matrix, definition: Definition) -> Release:
             return release
     newest = matrix.releases[-1].torch
     raise Missing("image-torch-unknown", torch=definition.torch, newest=newest)
+
+
+def text(one: Definition, about: str = "") -> str:
+    """A definition as TOML, of which `parse` makes the same. `about` is a remark at its head."""
+    user = {"uid": one.runtime.uid, "gid": one.runtime.gid, "name": one.runtime.user}
+    tables: dict[str, dict[str, object]] = {
+        "base": {"image": one.base, "apt_snapshot": one.apt_snapshot, "apt": one.apt},
+        "python": {"version": one.python},
+        "torch": {
+            "version": one.torch, "companions": one.companions, "backends": one.backends,
+        },
+        "target": {
+            "gpus": one.gpus, "min_driver": one.min_driver, "channels": one.channels,
+        },
+        "packages": {"pinned": one.packages},
+        "runtime": {
+            "user": user, "ssh": one.runtime.ssh, "jupyter_auth": one.runtime.jupyter_auth,
+            "shm_min_mb": one.runtime.shm_min_mb,
+        },
+    }  # fmt: skip
+    lines = [*(f"# {line}" for line in about.splitlines()), f"schema = {SCHEMA}"]
+    lines += [f"name = {_toml(one.name)}", f"version = {_toml(one.version)}"]
+    for name, fields in tables.items():
+        kept = {key: value for key, value in fields.items() if value not in ("", ())}
+        if kept:
+            lines += ["", f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in kept.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        if not value:
+            return "[]"
+        return "".join(["[\n", *(f"    {_toml(one)},\n" for one in value), "]"])
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_toml(one)}' for key, one in value.items())} }}"
+    return json.dumps(value)
 
 
 # ---------------------------------------------------------------------- built in

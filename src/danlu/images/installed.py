@@ -25,7 +25,7 @@ def against(
     release = next((one for one in matrix.releases if found and one.torch == found[1]), None)
     if found is None or release is None or not gpus:
         return None
-    tag = found[2] or _of_pypi(matrix, release.torch, arch) or cuda_tag(release.cuda)
+    tag = found[2] or tag_of_pypi(matrix, release.torch, arch) or cuda_tag(release.cuda)
     wanted = Ask(
         torch=release.torch,
         cuda=tag,
@@ -40,7 +40,7 @@ def against(
     return next((one for one in refused if one.rule in CERTAIN), None)
 
 
-def _of_pypi(matrix: Matrix, torch: str, arch: str) -> str:
+def tag_of_pypi(matrix: Matrix, torch: str, arch: str) -> str:
     """The tag of PyPI's wheel for an architecture; empty where that is not known."""
     tags = [
         build.tag

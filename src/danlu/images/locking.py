@@ -55,7 +55,7 @@ def make(
         text = _resolved(wanted, one, tool, target, pins, built)
     except uv.Failed as failed:
         raise Refused("image-unresolved", image=one.id, detail=failed.said) from failed
-    wheels = pylock.wheels(text, pylock.Target(one.python, glibc, arch), _Local(tool.sources))
+    wheels = pylock.wheels(text, pylock.Target(one.python, glibc, arch), Local(tool.sources))
     _paired(wheels, built)
     return lock.of(one, matrix, backend, arch, wheels)
 
@@ -111,7 +111,7 @@ def _resolved(
         return found.read_text("utf-8")
 
 
-class _Local(dict[str, str]):
+class Local(dict[str, str]):
     """The SHA-256 of files that lie on this machine, by file name; computed when asked for."""
 
     def __init__(self, sources: uv.Sources) -> None:

@@ -92,6 +92,22 @@ def wheels(text: str, target: Target, local: Mapping[str, str] | None = None) ->
     return tuple(sorted(found))
 
 
+def offered(text: str) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Every wheel that there is of a package's version, as file name and SHA-256 (empty where the
+    text has none).
+    """
+    try:
+        return {
+            (normal(package["name"]), str(package["version"])): [
+                (_filename(wheel), str(wheel.get("hashes", {}).get("sha256", "")))
+                for wheel in package.get("wheels", ())
+            ]
+            for package in tomllib.loads(text).get("packages", ())
+        }
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as problem:
+        raise Invalid("image-pylock", detail=f"{type(problem).__name__} {problem}") from problem
+
+
 def _chosen(package: Mapping[str, Any], target: Target, local: Mapping[str, str]) -> Wheel:
     name, version = normal(package["name"]), str(package["version"])
     ranked: list[tuple[int, str, Mapping[str, Any]]] = []

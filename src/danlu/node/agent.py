@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+from danlu.model.codec import to_json
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World
-from danlu.node import ending, exits, identity, places, seen, shim, tree
+from danlu.node import ending, exits, identity, layer, places, seen, shim, tree
 from danlu.node.collect import Collector
 from danlu.node.containment import Containment
 from danlu.node.directory import TaskDirectory
@@ -82,8 +83,17 @@ class Agent:
         return 0
 
     def _take_down(self) -> None:
-        """Remove what held the program, of which nothing lives any more."""
+        """Remove what held the program, of which nothing lives any more, and note what it has
+        installed: that lies in its work.
+        """
         self._containment.remove()
+        if layer.changed(self._directory.file(files.WORK)):
+            from danlu.node import installed  # most tasks install nothing
+
+            with suppress(OSError, ValueError):
+                found = installed.look(self._directory.file(files.WORK))
+                if found is not None:
+                    self._directory.publish(files.INSTALLED, to_json(found))
 
     def _announce(self) -> None:
         me: AgentFile = {

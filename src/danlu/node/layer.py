@@ -13,6 +13,8 @@ from pathlib import Path
 
 CHANGES = "changes/environment"
 """Where it is, below a task's work."""
+OF = "of"
+"""The file beside it that says of which environment."""
 
 
 def prepare(python: str, work: str) -> tuple[str, str] | tuple[()]:
@@ -25,6 +27,7 @@ def prepare(python: str, work: str) -> tuple[str, str] | tuple[()]:
     changes = Path(work, CHANGES)
     for name in ("upper", "work"):
         (changes / name).mkdir(parents=True, exist_ok=True)
+    (changes / OF).write_text(str(root), "utf-8")
     if os.geteuid() != 0:
         _open(root, changes / "upper")
     return str(root), str(changes)
@@ -36,6 +39,11 @@ def places(python: str, work: str) -> list[str]:
     if not _own(root, work) and not (root / "pyvenv.cfg").is_file():
         return []
     return list(dict.fromkeys([str(root), os.path.realpath(root)]))
+
+
+def changed(work: str) -> bool:
+    """Whether a task has changed anything of its environment."""
+    return any(names for _, _, names in os.walk(Path(work, CHANGES, "upper")))
 
 
 def _own(root: Path, work: str) -> bool:

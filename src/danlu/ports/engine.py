@@ -15,6 +15,7 @@ from socket import socket
 from typing import Protocol, runtime_checkable
 
 from danlu.model.event import Level
+from danlu.model.installed import Installed
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Offer
 from danlu.model.script import Layout, TaskPlan
@@ -252,6 +253,16 @@ class Wakes(Protocol):
 
     def on_change(self, callback: WakeCallback) -> None:
         """Call `callback` (from any thread, quickly) whenever a task may have changed."""
+
+
+@runtime_checkable
+class Looks(Protocol):
+    """An engine that can tell what a task has changed of its Python environment."""
+
+    def installed(self, ref: Ref) -> Installed | None:
+        """What was installed by hand in a task that runs, or has ended and is still known; None
+        where that cannot be told.
+        """
 
 
 @runtime_checkable

@@ -23,6 +23,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `samples.jsonl` | agent | one sample a line |
 | `stored.jsonl` | agent | one output file that is safely stored a line |
 | `exit.json` | shim (agent if the shim died) | how the program ended; before the lock drops |
+| `installed.json` | agent | what the task had changed of its environment when it ended |
 | `done.json` | agent | outputs and logs are stored (or why not) |
 | `box/` | agent, container | what is /run/danlu in its container (`node/container/entry.py`) |
 | `view/` | agent | an empty directory, on which the program's view of files is built |
@@ -64,6 +65,7 @@ NOTES = "notes.jsonl"
 SAMPLES = "samples.jsonl"
 STORED = "stored.jsonl"
 EXIT = "exit.json"
+INSTALLED = "installed.json"
 DONE = "done.json"
 WORK = "work"
 READY = "ready"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from danlu.model.errors import Invalid
 from danlu.model.image import Damage, Freed, ImageView
+from danlu.model.installed import Frozen, Installed
 from danlu.settings import Settings
 
 if TYPE_CHECKING:
@@ -87,6 +88,20 @@ def register(settings: Settings, name: str, text: str, description: str) -> Imag
     images = store(settings)
     made = known.register(images, name, lock.parse(text), description)
     return known.view(images, made)
+
+
+def freeze(
+    settings: Settings, found: Installed, name: str, description: str, without: Sequence[str]
+) -> Frozen:
+    """Make an image of what was installed by hand, and keep it under a name."""
+    from danlu.images import freeze, known, lock, matrix
+    from danlu.images.realise import Making
+
+    images = store(settings)
+    making = Making(variables=tuple(os.environ.items()))
+    made = freeze.freeze(images, matrix.packaged(), found, name, making, without)
+    known.register(images, name, lock.parse(made.lock), description)
+    return made
 
 
 def delete(settings: Settings, word: str) -> ImageView:

@@ -31,6 +31,7 @@ from danlu.engines.process.starter import Starter
 from danlu.engines.process.task import ABSENT, UNKNOWN, Ends, Task
 from danlu.model.codec import to_json
 from danlu.model.errors import EngineError
+from danlu.model.installed import Installed
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
 from danlu.node import cgroup, containment, gpu, landlock, places
@@ -266,6 +267,11 @@ class ProcessEngine:
             task = self._task(ref)
             found[ref] = () if task is None else task.samples()
         return found
+
+    def installed(self, ref: Ref) -> Installed | None:
+        """What was installed by hand: in the layer over its environment, or noted at its end."""
+        task = self._task(ref)
+        return None if task is None else task.installed()
 
     def remove(self, ref: Ref) -> None:
         """End the task if it runs, and delete its directory."""

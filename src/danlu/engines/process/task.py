@@ -12,6 +12,8 @@ from pathlib import Path
 
 from danlu.engines.process import ending, listening, reading
 from danlu.engines.process.reading import Lines
+from danlu.model.codec import from_json
+from danlu.model.installed import Installed
 from danlu.model.reason import ReasonCode
 from danlu.node import identity
 from danlu.node.directory import (
@@ -31,6 +33,7 @@ ABSENT = Seen(Phase.ABSENT)
 UNKNOWN = Seen(Phase.LAUNCHING, unreachable=True)
 HANDOVER_S = 5.0
 """A directory without an agent may be one that another server has just handed over."""
+INSTALLED_BYTES = 16 << 20
 TIDYING_S = 2.0
 WELL_S = 300.0
 """An agent that lived this long did not die of what it found in the directory."""
@@ -93,6 +96,17 @@ class Task:
     def _file(self, name: str) -> str:
         # Paths as text: this is asked for every task in every turn.
         return f"{self._directory}/{name}"
+
+    def installed(self) -> Installed | None:
+        """What the task has changed of its environment; None where that is not known."""
+        from danlu.node import installed  # rarely wanted, and it brings the images with it
+
+        found = installed.look(self._file(files.WORK))
+        if found is None:
+            data = read_json(self._file(files.INSTALLED), INSTALLED_BYTES)
+            with suppress(TypeError, KeyError, ValueError, AttributeError):
+                found = None if data is None else from_json(Installed, data)
+        return found
 
     def begin(self) -> None:
         """Start an agent, whatever there is: the directory says what it has to do."""

@@ -412,6 +412,25 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "images",
+        "image register",
+        f"{_HOME}.image_server:register",
+        (Option("description", "--description", metavar="TEXT"),),
+        (Argument("name", "NAME"), Argument("lock", "LOCK")),
+    ),
+    Command(
+        "images",
+        "image freeze",
+        f"{_HOME}.image_server:freeze",
+        (
+            Option("out", "-o", "--out", metavar="DIR"),
+            Option("without", "--without", metavar="NAME", many=True),
+            Option("task", "--task", metavar="TASK"),
+            Option("description", "--description", metavar="TEXT"),
+        ),
+        (JOB, Argument("name", "NAME")),
+    ),
+    Command(
+        "images",
         "image lock",
         f"{_HOME}.images:lock",
         (

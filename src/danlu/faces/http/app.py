@@ -12,6 +12,7 @@ import danlu
 from danlu.faces.http import (
     catalog,
     danlu_code,
+    danlu_freeze,
     danlu_job,
     danlu_lines,
     danlu_log,
@@ -41,6 +42,7 @@ FACES = (
     iam,
     danlu_server,
     danlu_code,
+    danlu_freeze,
     ssh_key,
 )
 """The files with routes."""

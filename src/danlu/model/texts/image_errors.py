@@ -157,6 +157,105 @@ IMAGE_ERRORS: dict[str, tuple[str, str]] = {
         "the job's own packages cannot be had together with the image's: {detail}",
         "作业自带的软件包与镜像的软件包无法共存：{detail}",
     ),
+    # freezing
+    "freeze-unsupported": (
+        (
+            "what is installed in a job's environment can be told on the process engine only; name the"
+            " packages with --with or in pip-requirements.txt"
+        ),
+        "只有进程引擎能说明作业环境中安装了什么；请用 --with 或 pip-requirements.txt 指明软件包",
+    ),
+    "freeze-away": (
+        (
+            "what {task} of job {job} has installed is not known: it has not started, has installed nothing,"
+            " had no view of its own, or its records were removed"
+        ),
+        (
+            "不知道作业 {job} 的 {task} 安装了什么：任务尚未启动、未安装任何内容、没有独有的视图，或其记录已"
+            "被移除"
+        ),
+    ),
+    "freeze-no-image": (
+        "job {job} runs in an environment that is no image's; run it in one: danlu run --image",
+        "作业 {job} 所用的环境不属于任何镜像；请在镜像中运行：danlu run --image",
+    ),
+    "freeze-nothing": (
+        "nothing was installed by hand that differs from image {image}",
+        "没有与镜像 {image} 不同的手工安装内容",
+    ),
+    "freeze-no-torch": (
+        "torch was removed, and an image has one; install it again before freezing",
+        "torch 已被移除，而镜像必须包含 torch；请重新安装后再冻结",
+    ),
+    "freeze-unpinned": (
+        "{count} thing(s) cannot be in an image's lock; --without NAME leaves one out:",
+        "有 {count} 项无法写入镜像的锁文件；可用 --without 名称 将其略去：",
+    ),
+    "freeze-editable": (
+        (
+            "{package} is installed where it is edited ({detail}): build a wheel of it (pip wheel), put that into"
+            " a directory of PIP_FIND_LINKS and install it from there"
+        ),
+        (
+            "{package} 以可编辑方式安装（{detail}）：请构建 wheel（pip wheel），放入 PIP_FIND_LINKS 的目录后"
+            "从那里安装"
+        ),
+    ),
+    "freeze-directory": (
+        (
+            "{package} was installed from a directory ({detail}): build a wheel of it (pip wheel), put that into a"
+            " directory of PIP_FIND_LINKS and install it from there"
+        ),
+        "{package} 由目录安装（{detail}）：请构建 wheel（pip wheel），放入 PIP_FIND_LINKS 的目录后从那里安装",
+    ),
+    "freeze-vcs": (
+        (
+            "{package} was installed from a repository ({detail}): build a wheel of that revision (pip wheel), put"
+            " it into a directory of PIP_FIND_LINKS and install it from there"
+        ),
+        (
+            "{package} 由代码仓库安装（{detail}）：请构建该版本的 wheel（pip wheel），放入 PIP_FIND_LINKS 的目录后"
+            "从那里安装"
+        ),
+    ),
+    "freeze-archive": (
+        (
+            "{package} was installed from a file ({detail}) that no index of the server has: put it into a directory"
+            " of PIP_FIND_LINKS"
+        ),
+        "{package} 由文件安装（{detail}），服务器的索引中没有该文件：请将其放入 PIP_FIND_LINKS 的目录",
+    ),
+    "freeze-no-wheel": (
+        (
+            "{package} has no wheel on the server's indexes, or none with a digest (built for {detail}): build one"
+            " (pip wheel), put it into a directory of PIP_FIND_LINKS and install it from there"
+        ),
+        (
+            "服务器的索引中没有 {package} 的 wheel，或没有摘要（构建目标：{detail}）：请构建 wheel（pip wheel），"
+            "放入 PIP_FIND_LINKS 的目录后从那里安装"
+        ),
+    ),
+    "freeze-other-wheel": (
+        (
+            "{package} is not what the wheel of that version on the server's indexes holds ({detail}): it was built"
+            " or changed by hand; build a wheel with a version of its own, put it into a directory of"
+            " PIP_FIND_LINKS and install it from there"
+        ),
+        (
+            "{package} 与服务器索引中同版本 wheel 的内容不同（{detail}）：它是手工构建或改动过的；请以独有的版本号"
+            "构建 wheel，放入 PIP_FIND_LINKS 的目录后从那里安装"
+        ),
+    ),
+    "freeze-files": (
+        (
+            "files that belong to no package, or were changed in one ({detail}): keep them in the code directory, or"
+            " make a package of them; --without files leaves them out"
+        ),
+        (
+            "不属于任何软件包或在软件包中被改动的文件（{detail}）：请放在代码目录中，或做成软件包；"
+            "--without files 可将其略去"
+        ),
+    ),
     "image-name-taken": (
         "the name '{name}' means image {image}; choose another name, or remove that one first",
         "名称“{name}”已用于镜像 {image}；请换一个名称，或先删除它",

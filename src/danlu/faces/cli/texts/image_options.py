@@ -116,6 +116,43 @@ IMAGE_OPTIONS: dict[str, tuple[str, str]] = {
         "Make the lock of an image from its definition.",
         "由定义生成镜像的锁文件。",
     ),
+    "image register": (
+        "Keep an image under a name on the server: its lock, which danlu image lock wrote.",
+        "在服务器上以名称保存镜像：由 danlu image lock 生成的锁文件。",
+    ),
+    "image register.description": ("A word about it.", "说明文字。"),
+    "image freeze": (
+        (
+            "Make an image of what was installed by hand in a job that runs or has ended.\n\n"
+            "Each package gets the wheel that it was installed from, by its digest, and what comes out"
+            " is proved: it is made, and held against the job's. What cannot be pinned (editable,"
+            " a directory, a repository, a file of one's own, loose files) is named with what to do.\n\n"
+            "NAME is of small letters, digits and '-', perhaps with a version (mine-1.2)."
+        ),
+        (
+            "将运行中或已结束的作业里手工安装的内容做成镜像。\n\n"
+            "每个软件包都按摘要对应其安装所用的 wheel，并实际制作镜像与作业对照验证。无法锁定的内容"
+            "（可编辑安装、目录、代码仓库、自有文件、零散文件）会逐一指出并说明处理办法。\n\n"
+            "名称由小写字母、数字和“-”组成，可带版本（mine-1.2）。"
+        ),
+    ),
+    "image freeze.short": (
+        "Make an image of what was installed by hand in a job.",
+        "将作业中手工安装的内容做成镜像。",
+    ),
+    "image freeze.out": (
+        "The directory for its definition (NAME.toml) and lock (NAME.json).",
+        "存放定义（名称.toml）和锁文件（名称.json）的目录。",
+    ),
+    "image freeze.without": (
+        "Leave out a package that cannot be pinned, or files (may be given again).",
+        "略去一个无法锁定的软件包，或写 files 略去零散文件（可重复）。",
+    ),
+    "image freeze.task": (
+        "The task that is meant (default worker-0).",
+        "所指的任务，默认 worker-0。",
+    ),
+    "image freeze.description": ("A word about it.", "说明文字。"),
     "image lock.backend": (
         "The build to lock, such as cu128 or cpu.",
         "要锁定的构建，如 cu128 或 cpu。",

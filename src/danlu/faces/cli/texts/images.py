@@ -88,6 +88,20 @@ IMAGES: dict[str, tuple[str, str]] = {
         "{count} environment(s) would be removed; {before} now, about {after} then",
         "将移除 {count} 个环境；目前占用 {before}，之后约 {after}",
     ),
+    "image-registered": (
+        "registered; jobs name it: --image {name}",
+        "已注册；作业可用 --image {name}",
+    ),
+    "image-lock-large": (
+        "'{path}' is no lock: danlu image lock writes one",
+        "“{path}”不是锁文件：请用 danlu image lock 生成",
+    ),
+    "image-frozen": (
+        "frozen on top of {parent}; jobs name it: --image {name}",
+        "已在 {parent} 之上冻结；作业可用 --image {name}",
+    ),
+    "image-frozen-change": ("  {package}: {before} → {after}", "  {package}：{before} → {after}"),
+    "image-frozen-without": ("  left out: {why}", "  已略去：{why}"),
     "image-locked": (
         "{packages} packages locked in {file}",
         "已将 {packages} 个软件包锁定到 {file}",
