@@ -28,6 +28,7 @@ def new(name: str = "", workspace: str = WS) -> Notebook:
         "danlu.cpu.1u",
         "swr/x:1",
         "描述 \ud800",
+        "EVS",
         20,
         (Mounted(ObjectUrl("b", "k/"), "/home/ma-user/d"), Mounted(LocalUrl("/srv/数据"))),
         ("key-1",),

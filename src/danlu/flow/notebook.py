@@ -75,13 +75,20 @@ def create(
     return made, [JobEvent(now, "notebook-created", {"user": caller.user.name})]
 
 
-def start(platform: Platform, caller: Caller, before: Notebook, lease: Lease | None) -> Step:
+def start(
+    platform: Platform,
+    caller: Caller,
+    before: Notebook,
+    lease: Lease | None = None,
+    idle: Idle | None = None,
+) -> Step:
     """Begin it again; with `lease`, under a new one. Refused where it does not rest."""
     now = platform.clock.now()
     if after(before.state, Event.START) is None:
         raise _not_now(before, "start")
     to = replace(
         moved(before, Event.START, now),
+        spec=before.spec if idle is None else replace(before.spec, idle=_idle(platform, idle)),
         job_id=platform.dice.job_id(),
         stale_job_id=before.job_id,
         lease=replace(before.lease if lease is None else lease, began_at=now),

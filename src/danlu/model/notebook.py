@@ -169,6 +169,8 @@ class NotebookSpec:
     image: str = ""
     """An image's name or id, an environment, or an OCI reference; empty = the server's default."""
     description: str = ""
+    category: str = "EFS"
+    """What ModelArts calls the kind of storage of its home; here it is all one."""
     home_gib: int | None = None
     """What its home may hold; None = as much as there is."""
     data: tuple[Mounted, ...] = ()

@@ -21,6 +21,7 @@ CODE_DEPTH = "ModelArts.2760"
 CODE_SIZE = "ModelArts.2761"
 NO_FLAVOR = "ModelArts.2763"
 JOB_MISSING = "ModelArts.2775"
+NOTEBOOK_MISSING = "ModelArts.6309"
 LOG_NOT_READY = "ModelArts.2776"
 METRIC_NOT_READY = "ModelArts.2777"
 ENGINE = "ModelArts.2780"
@@ -50,6 +51,10 @@ CODES: Mapping[str, str] = MappingProxyType(
         "too-many": BAD_PARAMETER,
         "duplicate": BAD_PARAMETER,
         "job-missing": JOB_MISSING,
+        "notebook-missing": NOTEBOOK_MISSING,
+        "notebook-name": DUPLICATE_NAME,
+        "notebook-state": BAD_PARAMETER,
+        "notebook-not-stopped": BAD_PARAMETER,
         "task-missing": JOB_MISSING,
         "job-ambiguous": BAD_PARAMETER,
         "job-live": BAD_PARAMETER,

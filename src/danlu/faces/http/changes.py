@@ -1,4 +1,4 @@
-"""From the board's threads to the event loop: wake whoever waits for a job to change."""
+"""From other threads to the event loop: wake whoever waits for a job or notebook to change."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Callable
 from typing import Self
 
 from danlu.flow.board import Board
+from danlu.flow.notebooks import Notebooks
 
 
 class Changes:
     """Who waits for which job. Costs nothing for jobs that nobody waits for."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, *sources: Board | Notebooks) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[asyncio.Event]] = {}
         self._closers: set[asyncio.Event] = set()
         self.closing = False
         """Whether the server is about to end: nobody should wait any longer."""
-        board.listen(self._changed)
+        for source in sources:
+            source.listen(self._changed)
 
     def watch(self, job_id: str) -> Watch:
         """Begin to watch a job. Look at the job after this, then wait: no change is missed."""
@@ -47,7 +49,7 @@ class Changes:
                 del self._waiting[job_id]
 
     def _changed(self, job_id: str) -> None:
-        """Called by the board, on any thread."""
+        """Called by a source, on any thread."""
         loop = self._loop
         if loop is not None and job_id in self._waiting:
             _call_soon(loop, lambda: self._wake(job_id))

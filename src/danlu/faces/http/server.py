@@ -16,7 +16,9 @@ from danlu.faces.http.follow import Tails
 from danlu.faces.http.gate import Gate
 from danlu.faces.http.limiter import Limiter
 from danlu.flow import lines, logs, refs
+from danlu.flow.activity import Activity
 from danlu.flow.board import Board
+from danlu.flow.notebooks import Notebooks
 from danlu.flow.platform import Platform
 from danlu.model.errors import Missing
 from danlu.model.job import JobView
@@ -62,7 +64,7 @@ class Server:
         self.gate = Gate(
             running.platform.records, running.platform.clock, names_of(running.settings)
         )
-        self.changes = Changes(running.board)
+        self.changes = Changes(running.board, running.loop.notebooks)
         self.durable = Durable()
         self.tails = Tails(running.platform, running.board, self.changes)
         self.by_account = Limiter(running.platform.clock, SIGN_IN_TRIES, SIGN_IN_WINDOW_S)
@@ -89,6 +91,16 @@ class Server:
     def board(self) -> Board:
         """The live attempts."""
         return self.running.board
+
+    @property
+    def notebooks(self) -> Notebooks:
+        """The live notebooks, and the way to change one."""
+        return self.running.loop.notebooks
+
+    @property
+    def activity(self) -> Activity:
+        """What running notebooks are used for."""
+        return self.running.loop.activity
 
     @property
     def settings(self) -> Settings:

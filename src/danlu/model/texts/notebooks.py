@@ -47,6 +47,9 @@ NOTEBOOK_ERRORS: dict[str, tuple[str, str]] = {
 }
 
 NOTEBOOK_EVENTS: dict[str, tuple[str, str]] = {
+    "progress-place": ("wait for a place", "等待资源"),
+    "progress-prepare": ("prepare image, home and data", "准备镜像、主目录和数据"),
+    "progress-lab": ("start JupyterLab", "启动 JupyterLab"),
     "notebook-created": ("created by {user}", "由 {user} 创建"),
     "notebook-starting": ("start requested by {user}", "{user} 请求启动"),
     "notebook-ready": (
