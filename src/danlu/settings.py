@@ -75,6 +75,12 @@ class Settings:
         "host names under which clients reach the server, beside loopback's",
         "除回环名称外客户端访问服务器所用的主机名",
     )
+    notebook_domain: str = _setting(
+        "",
+        "the domain of notebooks' names, nb-….DOMAIN, all leading here; not the console's"
+        " (scheme://domain:port behind a proxy; default: localhost)",
+        "Notebook 所用的域名（nb-….域名 均须指向此处；可写作 协议://域名:端口；默认 localhost）",
+    )
     region: str = _setting(
         "danlu-local", "the region name that clients use", "客户端使用的区域名称"
     )

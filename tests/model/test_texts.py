@@ -14,6 +14,8 @@ from danlu.model.texts import MAX_VALUE_CHARS, TEXTS, text
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
 from danlu.model.texts.images import IMAGES
+from danlu.model.texts.lab import LAB_PAGES
+from danlu.model.texts.notebooks import NOTEBOOK_EVENTS
 from danlu.model.texts.obs import OBS_ERRORS
 from danlu.model.texts.phrases import PARTS, PHRASES
 from danlu.model.texts.reasons import REASONS
@@ -36,7 +38,7 @@ def test_both_languages_take_the_same_values(key: str) -> None:
 
 
 def test_no_key_stands_in_two_tables() -> None:
-    tables = (ERRORS, REASONS, EVENTS, IMAGES, OBS_ERRORS)
+    tables = (ERRORS, REASONS, EVENTS, IMAGES, OBS_ERRORS, LAB_PAGES, NOTEBOOK_EVENTS)
     assert len(TEXTS) == sum(map(len, tables))
 
 

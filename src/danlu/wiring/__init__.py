@@ -13,7 +13,7 @@ from danlu.flow.buckets import Buckets
 from danlu.flow.catalog import Catalog
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
-from danlu.model.identity import AccessKey, Workspace
+from danlu.model.identity import AccessKey, Secret, Workspace
 from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.settings import Settings, check_environment
@@ -56,6 +56,12 @@ class Running:
     def start(self) -> None:
         """Begin to carry jobs through their lives."""
         self.loop.start()
+
+    def browser_key(self) -> Secret:
+        """Signs what browsers are given to come back with; the same after a restart."""
+        from danlu.stores.sql.secrets import KeyFile
+
+        return KeyFile(self.settings.data / KEY_FILE).derived("cookies of notebooks", "")
 
     def close(self) -> None:
         """Stop deciding and let go of everything. Tasks go on: the next server adopts them."""

@@ -22,6 +22,7 @@ from danlu.faces.http.app import create_app
 from danlu.faces.http.listen import check, listen, listen_obs, url
 from danlu.faces.http.server import Server
 from danlu.faces.http.watchdog import Watchdog
+from danlu.faces.lab.app import ByHost
 from danlu.faces.obs.app import Gateway
 from danlu.faces.obs.door import Door
 from danlu.faces.obs.serve import GatewayServer
@@ -96,15 +97,17 @@ def listener(running: Running, api: str, gateway: socket.socket | None = None) -
     if gateway is not None:
         door = Door(state)
         beside = GatewayServer(_config(Gateway(door), settings), door, gateway)
-    return Listener(_config(app, settings), state, on_ready, beside)
+    front = ByHost(app, state.labs, state.gate)
+    config = _config(front, settings, websockets=front.tunnel)
+    return Listener(config, state, on_ready, beside)
 
 
-def _config(app: Any, settings: Settings) -> uvicorn.Config:
+def _config(app: Any, settings: Settings, websockets: Any = "none") -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="uvloop" if _installed("uvloop") else "asyncio",
         http="httptools" if _installed("httptools") else "h11",
-        ws="none",
+        ws=websockets,
         lifespan="off",
         access_log=False,
         log_config=None,

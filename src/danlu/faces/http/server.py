@@ -15,6 +15,9 @@ from danlu.faces.http.durable import Durable
 from danlu.faces.http.follow import Tails
 from danlu.faces.http.gate import Gate
 from danlu.faces.http.limiter import Limiter
+from danlu.faces.lab.found import Found
+from danlu.faces.lab.labs import Labs
+from danlu.faces.lab.origin import origins
 from danlu.flow import lines, logs, refs
 from danlu.flow.activity import Activity
 from danlu.flow.board import Board
@@ -80,6 +83,8 @@ class Server:
         self.server_id = _server_id(running)
         self.on_keys: Callable[[], None] | None = None
         """Called when somebody's public keys have changed."""
+        self.labs = _labs(running)
+        """The way of browsers to notebooks."""
         self._logs: OrderedDict[Ref, Log] = OrderedDict()
 
     @property
@@ -184,6 +189,13 @@ class Server:
         self.changes.close()
         self.workers.shutdown(wait=False, cancel_futures=True)
         self.uploaders.shutdown(wait=False, cancel_futures=True)
+
+
+def _labs(running: Running) -> Labs:
+    platform = running.platform
+    where = origins(running.settings.notebook_domain, platform.api)
+    key = running.browser_key().reveal().encode()
+    return Labs.opened(where, Found(platform, running.board), key, platform.clock)
 
 
 def _server_id(running: Running) -> str:

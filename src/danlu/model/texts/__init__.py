@@ -8,6 +8,7 @@ from __future__ import annotations
 from danlu.model.texts.errors import ERRORS
 from danlu.model.texts.events import EVENTS
 from danlu.model.texts.images import IMAGES
+from danlu.model.texts.lab import LAB_PAGES
 from danlu.model.texts.notebooks import NOTEBOOK_EVENTS
 from danlu.model.texts.obs import OBS_ERRORS
 from danlu.model.texts.reasons import REASONS
@@ -27,6 +28,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     **NOTEBOOK_EVENTS,
     **IMAGES,
     **OBS_ERRORS,
+    **LAB_PAGES,
 }
 
 MAX_VALUE_CHARS = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from danlu.model.texts.container_images import CONTAINER_IMAGE_ERRORS
 from danlu.model.texts.image_errors import IMAGE_ERRORS
+from danlu.model.texts.lab import LAB_ERRORS
 from danlu.model.texts.notebooks import NOTEBOOK_ERRORS
 from danlu.model.texts.object_errors import OBJECT_ERRORS
 from danlu.model.texts.server_errors import SERVER_ERRORS
@@ -325,6 +326,7 @@ ERRORS: dict[str, tuple[str, str]] = {
     **IMAGE_ERRORS,
     **CONTAINER_IMAGE_ERRORS,
     **NOTEBOOK_ERRORS,
+    **LAB_ERRORS,
     **OBJECT_ERRORS,
     **SERVER_ERRORS,
     **SSH_ERRORS,

@@ -65,6 +65,9 @@ PHRASES: dict[str, str] = {
         "不以 MA_ 或 DANLU_ 开头的名称（由平台设置）"
     ),
     "a number": "数字",
+    "a domain such as nb.example.com or https://nb.example.com:8443": (
+        "域名，例如 nb.example.com 或 https://nb.example.com:8443"
+    ),
     "a number from {} to {}": "{} 至 {} 之间的数字",
     "a string": "字符串",
     "a string without one": "不含该字符的字符串",
@@ -175,6 +178,7 @@ PHRASES: dict[str, str] = {
     ),
     "join them into fewer directories": "请合并为更少的目录",
     "keep long values in an object of their own": "请将较长的值放入单独的对象",
+    "mount fewer": "请减少挂载",
     "no program can be given one; remove it": "程序无法接收该字符；请将其移除",
     "put settings into a file in the code directory": "请将设置写入代码目录中的文件",
     "put the steps into a script in the code directory": "请将各步骤写入代码目录中的脚本",

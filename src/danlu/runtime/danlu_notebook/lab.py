@@ -50,7 +50,7 @@ class Lab:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "jupyterlab", *self._options(directory)],
-                env={**os.environ, "JUPYTER_TOKEN": self._token},
+                env=self._environment(),
                 cwd=self._work,
                 pass_fds=(directory,),
                 start_new_session=True,
@@ -65,8 +65,19 @@ class Lab:
             f"--ServerApp.root_dir={self._work}",
             "--ServerApp.allow_remote_access=True",
             "--ServerApp.allow_root=True",
+            "--ServerApp.identity_provider_class=danlu_notebook.identity.Proxied",
             "--no-browser",
         ]
+
+    def _environment(self) -> dict[str, str]:
+        """What only Lab gets: its token, and how it behaves where its user has not said."""
+        own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "etc")
+        paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), own]
+        return {
+            **os.environ,
+            "DANLU_LAB_TOKEN": self._token,
+            "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths)),
+        }
 
     def ended(self) -> int | None:
         """Its exit code, once it has ended."""

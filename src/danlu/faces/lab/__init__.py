@@ -1,0 +1,1 @@
+"""JupyterLab in the browser: each notebook on an origin of its own, on the API's port."""

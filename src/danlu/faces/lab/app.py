@@ -1,0 +1,154 @@
+"""One port, many origins: requests for a notebook's host go to its Lab, all others to the API."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+from typing import Any
+from urllib.parse import parse_qs
+
+from danlu.faces.http.call import Receive, Scope, Send
+from danlu.faces.http.edge import Application, language, send_reply
+from danlu.faces.http.gate import Gate, host_name
+from danlu.faces.http.headers import Headers
+from danlu.faces.http.reply import Reply, error_reply, internal_reply
+from danlu.faces.lab import guard, pages
+from danlu.faces.lab.forward import forward
+from danlu.faces.lab.instance import Instance
+from danlu.faces.lab.labs import ENTER, Away, Labs
+from danlu.faces.lab.tunnel import Handshake, Refusal, Tunnel, Way
+from danlu.faces.lab.upstream import LabAway
+from danlu.model.errors import Denied, Missing, PlatformError, Refused
+
+log = logging.getLogger(__name__)
+
+LAB = "/lab"
+PREFETCH = ("sec-purpose", "purpose")
+
+
+class ByHost:
+    """ASGI: the notebooks' origins in front of the API."""
+
+    def __init__(self, app: Application, labs: Labs, gate: Gate) -> None:
+        self.app = app
+        self._labs = labs
+        self._gate = gate
+        self._prefix = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        notebook = None
+        if scope["type"] == "http":
+            notebook = self._labs.notebook(_single(scope["headers"], b"host"))
+        if notebook is None:
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope["headers"])
+        started = False
+
+        async def noted(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            answer = await self._serve(scope, receive, noted, notebook, headers)
+        except Exception:
+            log.exception("a request to notebook %s failed", notebook)
+            if started:
+                raise
+            answer = internal_reply(self._request_id(), language(headers))
+        if answer is not None:
+            await send_reply(answer, send)
+
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, notebook: str, headers: Headers
+    ) -> Reply | None:
+        """The answer, unless Lab has given it."""
+        one: Instance | None = None
+        try:
+            guard.check(scope["method"], scope["headers"])
+            cookie = _joined(scope["headers"])
+            if scope["raw_path"].decode("latin-1") == ENTER:
+                return self._enter(scope, notebook, headers, cookie)
+            found = self._labs.admit(notebook, cookie)
+            try:
+                await forward(scope, receive, send, found.connect, found.token.reveal())
+            except LabAway as away:
+                log.info("notebook %s: %s", notebook, away)
+                raise Away(found) from away
+        except Away as away:
+            one = away.one
+            problem = pages.problem_of(one, language(headers))
+        except PlatformError as refused:
+            problem = refused
+        else:
+            return None
+        return pages.reply(problem, headers, language(headers), self._request_id(), one)
+
+    def _enter(self, scope: Scope, notebook: str, headers: Headers, cookie: str) -> Reply:
+        """Take a ticket, give a cookie, and lead on to Lab."""
+        forward_to = [(b"location", LAB.encode()), *pages.SECURITY]
+        if scope["method"] != "GET" or any("prefetch" in headers.any(one) for one in PREFETCH):
+            raise Denied("lab-no-session", notebook=notebook)
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        session = self._labs.tickets.redeem(query.get("ticket", [""])[0], notebook)
+        if session is None:
+            if self._labs.cookies.session(cookie, notebook) is None:
+                raise Denied("lab-ticket", notebook=notebook)
+            # Who has been let in and comes by the same link again is where he wanted to be.
+            return Reply(b"", 303, pages.HTML, forward_to)
+        given = (b"set-cookie", self._labs.cookies.header(session).encode())
+        return Reply(b"", 303, pages.HTML, [given, *forward_to])
+
+    def _request_id(self) -> str:
+        return f"{self._prefix}{next(self._numbers):016x}"
+
+    def tunnel(self, *, server_state: Any, **_: Any) -> Tunnel:
+        """What uvicorn hands a connection to that is to become a WebSocket."""
+        return Tunnel(self.admit, server_state.connections)
+
+    async def admit(self, handshake: Handshake) -> Way | Refusal:
+        """Let a WebSocket in, or say why not."""
+        headers = Headers(handshake.headers)
+        host = headers.single("host")
+        words = language(headers)
+        notebook = self._labs.notebook(host)
+        try:
+            if notebook is None:
+                scope = {"server": handshake.address}
+                self._gate.check_name(host_name(host), scope, host)
+                raise Missing("no-such-path", path=handshake.path, method="WebSocket")
+            if handshake.method != b"GET":
+                raise Refused(
+                    "method-not-allowed",
+                    http=405,
+                    path=handshake.path,
+                    method=handshake.method.decode("latin-1"),
+                )
+            guard.check("WebSocket", handshake.headers)
+            one = self._labs.admit(notebook, _joined(handshake.headers))
+        except Away as away:
+            return _refusal(pages.problem_of(away.one, words), self._request_id(), words)
+        except PlatformError as problem:
+            return _refusal(problem, self._request_id(), words)
+        return Way(one.connect, one.token.reveal())
+
+
+def _refusal(problem: PlatformError, request_id: str, words: Any) -> Refusal:
+    made = error_reply(problem, request_id, words)
+    kept = [item for item in made.headers if item[0] != b"connection"]
+    return Refusal(made.status, made.body, [(b"content-type", made.media), *kept])
+
+
+def _single(headers: list[tuple[bytes, bytes]], wanted: bytes) -> str:
+    """The value of a header that is sent once; empty otherwise."""
+    found = [value for name, value in headers if name == wanted]
+    return found[0].decode("latin-1") if len(found) == 1 else ""
+
+
+def _joined(headers: list[tuple[bytes, bytes]]) -> str:
+    """Every Cookie header; HTTP/2 proxies send one for each cookie."""
+    return "; ".join(value.decode("latin-1") for name, value in headers if name == b"cookie")
