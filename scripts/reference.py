@@ -71,13 +71,14 @@ def settings(language: str) -> str:
 
 def commands(language: str) -> str:
     from danlu.faces.cli import table as cli
+    from danlu.faces.cli.grammar import Option
     from danlu.faces.cli.texts import fill
     from danlu.faces.cli.texts.options import OPTIONS
 
     def said(key: str) -> str:
         return fill(OPTIONS, key, language, {}).rstrip(" :：")
 
-    def row(option: cli.Option, command: str) -> tuple[str, str]:
+    def row(option: Option, command: str) -> tuple[str, str]:
         own = f"{command}.{option.key}"
         spelling = ", ".join([*option.flags, *option.off])
         value = f" {option.metavar}" if option.metavar else ""

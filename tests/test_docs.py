@@ -14,6 +14,7 @@ import pytest
 
 from danlu import settings
 from danlu.faces.cli import table as cli
+from danlu.faces.cli.grammar import NUMBER, TEXT, Command
 from danlu.model.errors import PlatformError
 from danlu.model.reason import ReasonCode
 from danlu.model.texts.errors import ERRORS
@@ -130,7 +131,7 @@ def shell_lines(root: Path) -> Iterator[tuple[str, list[str]]]:
                     yield block.label, words
 
 
-def strange_option(command: cli.Command, words: list[str]) -> str | None:
+def strange_option(command: Command, words: list[str]) -> str | None:
     """The first option that the command does not have; what follows a script is not danlu's."""
     known = {flag: one for one in (*command.options, *cli.COMMON) for flag in one.flags + one.off}
     rest = iter(words)
@@ -144,7 +145,7 @@ def strange_option(command: cli.Command, words: list[str]) -> str | None:
             continue
         if flag not in known:
             return flag
-        if known[flag].kind in {cli.TEXT, cli.NUMBER} and not equals:
+        if known[flag].kind in {NUMBER, TEXT} and not equals:
             next(rest, None)
     return None
 

@@ -231,3 +231,15 @@ def test_the_intent_of_its_job_follows_the_notebook(desk: Desk) -> None:
 
     assert entry is not None
     assert entry.job.intent is Intent.STOP
+
+
+def test_a_home_that_holds_too_much_is_told_of_once(desk: Desk) -> None:
+    made = running(desk, home_gib=1)
+    for used, times in ((1 << 30, 0), (3 << 30, 1), (4 << 30, 1), (1 << 20, 1), (2 << 30, 2)):
+        desk.cluster.volumes[made] = used
+        desk.loop.activity.measure(desk.notebook(made))
+        desk.turn(1)
+        desk.turn(1)
+
+        assert desk.told(made).count("notebook-home-full") == times
+    assert desk.loop.activity.home_bytes(desk.notebook(made)) == 2 << 30

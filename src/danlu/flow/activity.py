@@ -17,6 +17,7 @@ from danlu.flow.platform import Platform
 from danlu.model.errors import PlatformError
 from danlu.model.idle import Signal
 from danlu.model.notebook import Notebook, State
+from danlu.model.resources import GIB
 from danlu.ports.engine import ACTIVITY, Endpoints, Engine, Ref, Volumes
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Activity:
         self._readings: dict[str, Reading] = {}
         self._homes: dict[str, int] = {}
         self._homes_at: float | None = None
+        self._overfull: set[str] = set()
         self._unknown: dict[str, float] = {}
         """Since when it cannot be told whether a notebook is used; infinity = that was said."""
         self._closing = threading.Event()
@@ -83,6 +85,17 @@ class Activity:
             return False
         self._unknown[notebook.id] = math.inf
         return True
+
+    def overfull(self, notebook: Notebook) -> int | None:
+        """What lies in a home that holds more than it may: once, until it is less again."""
+        used, limit = self._homes.get(notebook.id), notebook.spec.home_gib
+        if used is None or limit is None or used <= limit * GIB:
+            self._overfull.discard(notebook.id)
+            return None
+        if notebook.id in self._overfull:
+            return None
+        self._overfull.add(notebook.id)
+        return used
 
     def home_bytes(self, notebook: Notebook) -> int | None:
         """What lay in its home when it was looked at last."""

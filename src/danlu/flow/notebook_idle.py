@@ -11,6 +11,7 @@ from danlu.model.event import JobEvent, Level
 from danlu.model.idle import Signal, Verdict, judge, warning
 from danlu.model.notebook import Event, Hold, Notebook, State, moved
 from danlu.model.reason import Reason, ReasonCode
+from danlu.model.resources import GIB, size
 
 AFTER_HOLD_MS = 10 * 60_000
 """Whoever was held up beyond a lease that ended meanwhile is warned before the end like others."""
@@ -85,6 +86,12 @@ def _weigh(
         notebooks.change(notebook, to, (event,)).result()
         return
     found = outlook(platform, activity, notebook)
+    used = activity.overfull(notebook)
+    if used is not None:
+        told = {"used": size(used), "size": size((notebook.spec.home_gib or 0) * GIB)}
+        event = JobEvent(now, "notebook-home-full", told, Level.WARNING)
+        notebooks.change(notebook, notebook, (event,)).result()
+        return
     if activity.doubtful(notebook, found.verdict.unknown) and found.after_s is not None:
         told = {"signals": ", ".join(found.verdict.unknown)}
         event = JobEvent(now, "notebook-activity-unknown", told, Level.WARNING)

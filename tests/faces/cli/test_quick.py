@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from danlu.faces.cli import quick
 from danlu.faces.cli.app import Danlu
-from danlu.faces.cli.table import COMMANDS, COMMON, Command
+from danlu.faces.cli.grammar import Command
+from danlu.faces.cli.table import COMMANDS, COMMON
 
 FLAGS = sorted(
     {flag for one in COMMON for flag in (*one.flags, *one.off)}

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from danlu.faces.cli.table import (
-    COMMANDS,
-    COMMON,
-    FAMILIES,
-    FLAG,
-    GROUPS,
-    NUMBER,
-    SWITCH,
-    Argument,
-    Command,
-    Option,
-)
+from danlu.faces.cli.grammar import FLAG, NUMBER, SWITCH, Argument, Command, Option
+from danlu.faces.cli.table import COMMANDS, COMMON, FAMILIES, GROUPS
 from danlu.faces.cli.terminal import width
 from danlu.faces.cli.texts import fill
 from danlu.faces.cli.texts.options import OPTIONS

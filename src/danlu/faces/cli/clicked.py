@@ -9,7 +9,8 @@ import click
 
 from danlu.faces.cli.app import Danlu, Run, UnknownCommand
 from danlu.faces.cli.failure import USAGE
-from danlu.faces.cli.table import COMMANDS, COMMON, FLAG, SWITCH
+from danlu.faces.cli.grammar import FLAG, SWITCH
+from danlu.faces.cli.table import COMMANDS, COMMON
 from danlu.faces.cli.terminal import streams
 from danlu.faces.cli.texts import text
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # typing costs 4 ms at every start
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from danlu.faces.cli.grammar import Command
     from danlu.faces.cli.session import Session
-    from danlu.faces.cli.table import Command
 
 COMPLETE = "_DANLU_COMPLETE"
 HELP = os.path.join(os.path.dirname(__file__), "help")

@@ -7,16 +7,8 @@ which says what is wrong. A property test holds the two equal wherever this one 
 
 from __future__ import annotations
 
-from danlu.faces.cli.table import (
-    COMMON,
-    FLAG,
-    NUMBER,
-    SWITCH,
-    Argument,
-    Command,
-    Option,
-    begun,
-)
+from danlu.faces.cli.grammar import FLAG, NUMBER, SWITCH, Argument, Command, Option
+from danlu.faces.cli.table import COMMON, begun
 
 Values = dict[str, object]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from danlu.faces.cli.texts.access import ACCESS
 from danlu.faces.cli.texts.images import IMAGES
+from danlu.faces.cli.texts.notebooks import NOTEBOOKS
 from danlu.faces.cli.texts.recovery import RECOVERY
 from danlu.faces.cli.texts.results import RESULTS
 from danlu.faces.cli.texts.storage import STORAGE
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **ACCESS,
+    **NOTEBOOKS,
     **RESULTS,
     **STORAGE,
     # words

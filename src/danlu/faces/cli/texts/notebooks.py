@@ -1,0 +1,56 @@
+"""What the commands about notebooks say."""
+
+from __future__ import annotations
+
+NOTEBOOKS: dict[str, tuple[str, str]] = {
+    "columns.notebooks": (
+        "NAME|STATE|ENDS IN|IDLE FOR|RAN|FLAVOR|WHY",
+        "名称|状态|剩余|空闲|已运行|规格|原因",
+    ),
+    "columns.signals": ("SIGN OF USE|LAST|WHAT", "使用迹象|上次|内容"),
+    "notebooks-none": (
+        "no notebooks yet; create one: danlu notebook create NAME",
+        "还没有 Notebook；可创建：danlu notebook create 名称",
+    ),
+    "notebook-progress": ("{name}: {step}", "{name}：{step}"),
+    "notebook-is": ("{name} is {state}", "{name}：{state}"),
+    "notebook-is-until": (
+        "{name} is {state}; it ends in {left} unless it is renewed or used",
+        "{name}：{state}；若不续期或使用，{left} 后停止",
+    ),
+    "notebook-failed": ("{name} is {state}: {why}", "{name}：{state}：{why}"),
+    "notebook-deleted": ("{name} is deleted, with its home", "已删除 {name} 及其主目录"),
+    "notebook-deleting": ("{name} is being deleted, with its home", "正在删除 {name} 及其主目录"),
+    "notebook-not-deleted": ("{name} is not deleted: {why}", "{name} 未能删除：{why}"),
+    "notebook-rm-ask": (
+        "Delete notebook '{name}' and its home ({used}) for good? Type its name to go on:",
+        "永久删除 Notebook“{name}”及其主目录（{used}）？请输入名称以继续：",
+    ),
+    "bad-variable": ("'{value}' is no NAME=VALUE", "“{value}”不是 NAME=VALUE 的形式"),
+    "notebook.id": ("id", "ID"),
+    "notebook.name": ("name", "名称"),
+    "notebook.state": ("state", "状态"),
+    "notebook.why": ("why", "原因"),
+    "notebook.progress": ("start", "启动进度"),
+    "notebook.ends": ("ends", "停止时间"),
+    "notebook.lease": ("lease until", "租期至"),
+    "notebook.idle": ("idle stop after", "空闲停止"),
+    "notebook.unknown": ("cannot be told", "无法判断"),
+    "notebook.hold": ("held until", "保持至"),
+    "notebook.metered": ("ran", "已运行"),
+    "notebook.flavor": ("flavor", "规格"),
+    "notebook.image": ("image", "镜像"),
+    "notebook.home": ("home", "主目录"),
+    "notebook.data": ("data", "数据"),
+    "notebook.description": ("description", "描述"),
+    "notebook.created": ("created", "创建时间"),
+    "idle-off": ("off", "关闭"),
+    "idle-default": ("as the server says", "按服务器默认"),
+    "home-free": ("no limit", "不限"),
+    "ends-never": ("not by itself", "不会自行停止"),
+    "ends-at": ("{at} (in {left}): {why}", "{at}（{left} 后）：{why}"),
+    "hold-pid": ("(or until process {pid} ends)", "（或进程 {pid} 结束）"),
+    "signal-now": ("now", "正在进行"),
+    "signal-unknown": ("unknown", "未知"),
+    "signal-ago": ("{age} ago", "{age} 前"),
+}
