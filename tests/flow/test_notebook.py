@@ -101,7 +101,7 @@ def test_a_start_that_fails_says_why_and_can_be_tried_again(desk: Desk) -> None:
 
     found = desk.until(made, State.CREATE_FAILED)
     assert found.reason is not None
-    assert found.reason.code is ReasonCode.EXIT
+    assert found.reason.code is ReasonCode.LAB_MISSING
     desk.scripts["nb"] = READY
     desk.wish(made, wishes.start, None)
 

@@ -30,6 +30,8 @@ from danlu.ports.records import Submitted
 
 log = logging.getLogger(__name__)
 
+LAB_MISSING_EXIT = 78
+"""What `danlu_notebook` exits with where there is no JupyterLab."""
 BEFORE_RUNNING = (AttemptState.QUEUED, AttemptState.PLACED, AttemptState.LAUNCHING)
 
 
@@ -173,7 +175,7 @@ class Life:
         if attempt.state not in FINAL:
             return False
         event = Event.ENDED if attempt.state is AttemptState.SUCCEEDED else Event.FAILED
-        self._change(notebook, event, attempt.reason)
+        self._change(notebook, event, _why(attempt.reason))
         return True
 
     def _is_over(self, notebook: Notebook, view: JobView | None) -> bool:
@@ -220,6 +222,14 @@ def _ready(view: JobView, seen: Mapping[Ref, Seen]) -> bool:
     key = view.attempt.key
     look = seen.get(Ref(key.job_id, key.number, 0, key.token))
     return view.attempt.state is AttemptState.RUNNING and look is not None and look.ready
+
+
+def _why(reason: Reason | None) -> Reason | None:
+    """How the job ended, in a notebook's words."""
+    code = None if reason is None else reason.code
+    if code is ReasonCode.EXIT and reason and reason.params.get("exit_code") == LAB_MISSING_EXIT:
+        return Reason(ReasonCode.LAB_MISSING)
+    return reason
 
 
 def _lost() -> Reason:

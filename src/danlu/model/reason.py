@@ -51,6 +51,7 @@ class ReasonCode(StrEnum):
     IDLE = "idle"
     RUN_LIMIT = "run-limit"
     HOME_KEPT = "home-kept"
+    LAB_MISSING = "lab-missing"
 
 
 BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
@@ -84,6 +85,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.IDLE: Blame.NOBODY,
         ReasonCode.RUN_LIMIT: Blame.NOBODY,
         ReasonCode.HOME_KEPT: Blame.PLATFORM,
+        ReasonCode.LAB_MISSING: Blame.USER,
     }
 )
 

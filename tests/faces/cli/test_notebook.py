@@ -133,12 +133,12 @@ def test_a_hold_is_shown_and_released(danlu: Program, name: str) -> None:
 
 
 def test_a_start_that_fails_is_told_and_exits_1(danlu: Program, server: Live, name: str) -> None:
-    server.script(name, Script(exit_code=78))
+    server.script(name, Script(exit_code=3))
 
     danlu("create", name, status=FAILED)
 
     assert "create-failed" in danlu.err
-    assert "78" in danlu.err
+    assert "code 3" in danlu.err
     danlu("rm", name, "--yes")
 
 

@@ -194,11 +194,11 @@ def test_flavor_and_image_cannot_change_while_it_runs(shared: Live) -> None:
 
 
 def test_a_start_that_fails_says_why(shared: Live) -> None:
-    made = created(shared, script=Script(exit_code=78))
+    made = created(shared, script=Script(exit_code=3))
 
     failed = until(shared, made["id"], "CREATE_FAILED")
 
-    assert "78" in failed["fail_reason"]
+    assert "code 3" in failed["fail_reason"]
 
 
 def test_one_workspace_does_not_see_anothers(shared: Live) -> None:

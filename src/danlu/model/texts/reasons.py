@@ -52,6 +52,10 @@ REASONS: dict[str, tuple[str, str]] = {
         "it ran for {minutes} min, the most that this server allows (notebook_max_run_h)",
         "已运行 {minutes} 分钟，达到本服务器允许的上限（notebook_max_run_h）",
     ),
+    "lab-missing": (
+        "its environment has no JupyterLab; choose an image that has it, as the built-in ones do",
+        "其环境中没有 JupyterLab；请选择带有它的镜像，例如内置镜像",
+    ),
     "home-kept": (
         "its home could not be removed: {detail}",
         "无法删除其主目录：{detail}",

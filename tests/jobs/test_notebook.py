@@ -1,0 +1,150 @@
+"""A notebook with a real JupyterLab on the process engine: what stays, and who survives whom."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from danlu.model.notebook import lab_token
+from tests.faces.cli.house import HANG_S, House
+from tests.jupyter import jupyter
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+__all__ = ["jupyter"]
+
+
+@pytest.fixture
+def house(tmp_path: Path, jupyter: Path) -> Iterator[House]:
+    home = tmp_path / "home"
+    home.mkdir()
+    made = House(tmp_path / "da ta 数据", home)
+    made.env["DANLU_DEFAULT_ENVIRONMENT"] = str(jupyter.parent.parent)
+    made.good("up", "--port", "0")
+    yield made
+    for name in made.good("notebook", "ls", "-q").split():
+        made.run("notebook", "rm", name, "--yes")
+    made.run("down")
+
+
+class Instance:
+    """What only the server can reach, reached as the server reaches it."""
+
+    def __init__(self, house: House, found: Any) -> None:
+        (self.task,) = (house.data / "engine/tasks").glob(f"{found['danlu']['job_id']}-*")
+        plan = json.loads((self.task / "plan.json").read_text())
+        self.token = lab_token(plan["plan"]["token"])
+        self.endpoints = self.task / "work/home/modelarts/endpoints"
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        connection = http.client.HTTPConnection("localhost")
+        directory = os.open(self.endpoints, os.O_PATH)
+        try:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(HANG_S)
+            connection.sock.connect(f"/proc/self/fd/{directory}/lab.sock")
+            headers = {"Authorization": f"token {self.token}", "Content-Type": "application/json"}
+            data = None if body is None else json.dumps(body)
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+            assert answer.status < 300, said
+            return json.loads(said) if said else None
+        finally:
+            connection.close()
+            os.close(directory)
+
+
+def names_in_home(instance: Instance) -> list[str]:
+    return [one["name"] for one in instance.ask("GET", "/api/contents")["content"]]
+
+
+def test_the_home_outlives_a_stop_and_nothing_else_does(house: House) -> None:
+    made = house.json("notebook", "create", "mine", "--flavor", "danlu.cpu.1u")
+    assert made["status"] == "RUNNING"
+    first = Instance(house, made)
+    first.ask("PUT", "/api/contents/kept.txt", {"type": "file", "format": "text", "content": "x"})
+    assert (house.data / "engine/volumes" / made["id"] / "kept.txt").read_text() == "x"
+
+    house.good("notebook", "stop", "mine")
+    assert not first.endpoints.exists()
+    again = Instance(house, house.json("notebook", "restart", "mine"))
+
+    assert names_in_home(again) == ["kept.txt"]
+    assert again.token != first.token
+    assert not first.task.exists() or again.task != first.task
+    house.good("notebook", "rm", "mine", "--yes")
+    assert not (house.data / "engine/volumes" / made["id"]).exists()
+
+
+def test_a_killed_server_loses_neither_instance_nor_lease(house: House) -> None:
+    """What runs goes on while the server is dead, kernels too, and is the same notebook after."""
+    made = house.json("notebook", "create", "mine", "--lease", "1h")
+    instance = Instance(house, made)
+    kernel = instance.ask("POST", "/api/kernels", {"name": "python3"})["id"]
+
+    os.kill(house.server_pid(), signal.SIGKILL)
+    assert [one["id"] for one in instance.ask("GET", "/api/kernels")] == [kernel]
+    house.good("up", "--port", "0")
+    found = house.json("notebook", "show", "mine")
+
+    assert found["status"] == "RUNNING"
+    assert found["danlu"]["job_id"] == made["danlu"]["job_id"]
+    assert found["danlu"]["lease_ends_at"] == made["danlu"]["lease_ends_at"]
+    assert [one["id"] for one in instance.ask("GET", "/api/kernels")] == [kernel]
+
+
+def test_the_token_is_nowhere_to_be_read(house: House) -> None:
+    made = house.json("notebook", "create", "mine")
+    instance = Instance(house, made)
+
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert instance.token.encode() not in process.read_bytes()
+        except OSError:
+            continue
+    log = house.good("logs", made["danlu"]["job_id"])
+    assert "JupyterLab answers" in log
+    for text in (log, json.dumps(house.json("notebook", "show", "mine"))):
+        assert instance.token not in text
+    assert instance.task.stat().st_mode & 0o077 == 0
+    assert instance.endpoints.stat().st_mode & 0o077 == 0
+
+
+def test_its_use_is_seen_and_its_own_servers_are_none(house: House) -> None:
+    """Looking at it is no use of it: the sign of its processes grows older."""
+    house.json("notebook", "create", "mine")
+    ends = time.monotonic() + HANG_S
+    while True:
+        idle = house.json("notebook", "show", "mine")["danlu"]["idle"]
+        signals = {one["name"]: one for one in idle["signals"]}
+        ages = signals.get("processes", {}).get("age_s")
+        if ages is not None and ages > 15:
+            break
+        assert time.monotonic() < ends, idle
+        time.sleep(0.5)
+    assert idle["stops_at"] == idle["since"] + 3_600_000
+
+
+def test_without_jupyterlab_the_start_says_so(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    house = House(tmp_path / "data", home)
+    try:
+        done = house.run("notebook", "create", "none", "--json")
+        failed = json.loads(done.stdout)
+        assert (done.returncode, failed["status"]) == (1, "CREATE_FAILED")
+        assert "has no JupyterLab" in failed["fail_reason"]
+        assert "has no JupyterLab" in house.good("logs", failed["danlu"]["job_id"])
+    finally:
+        house.run("notebook", "rm", "none", "--yes")
+        house.run("down")
