@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
@@ -191,6 +192,8 @@ class Agent:
         handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source
+        started = {"token": self._plan.plan.token, "program": asdict(program)}
+        self._directory.publish_fleeting(files.PROGRAM, started)
         self._say_what_it_runs_on(found)
         self._supervise(handle.identity, handle.started)
         os.waitpid(handle.pid, 0)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_CAPBSET_READ = 23
 _PR_CAPBSET_DROP = 24
@@ -80,6 +81,19 @@ def gain_nothing() -> None:
     (prctl(2), no_new_privs).
     """
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def hide_memory() -> None:
+    """Let nobody look into this process who is not more than it, until it executes a program
+    (PR_SET_DUMPABLE).
+    """
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def set_namespace(descriptor: int, kind: int) -> None:
+    """Enter the namespace of a descriptor (setns(2))."""
+    if _libc.setns(descriptor, kind) != 0:
+        _fail("setns")
 
 
 def drop_capabilities(keep: frozenset[int]) -> None:

@@ -128,9 +128,9 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
         linux.die_with_parent()
         if os.getppid() != parent:
             return
-        _reset_signals()
+        reset_signals()
         os.umask(USER_UMASK)
-        _offer_to_oom_killer()
+        offer_to_oom_killer()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -140,8 +140,7 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
                 return
             program = Program.read(json.loads(stream.read(_LENGTH.unpack(head)[0])))
         where = "control group"
-        for entrance in program.entrances:
-            _enter(entrance)
+        enter_groups(program.entrances)
         where = "private view of files"
         if program.view is not None:
             view.enter(program.view, program.within or Reach())
@@ -158,17 +157,19 @@ def _become(output: int, order: int, answer: int, parent: int) -> None:
         _report(answer, errno.EINVAL, f"{where}: {error}")
 
 
-def _enter(entrance: str) -> None:
-    group = os.open(entrance, os.O_WRONLY)
-    os.write(group, b"0")
-    os.close(group)
+def enter_groups(entrances: Sequence[str]) -> None:
+    """Enter control groups by these files. OSError if one is not there."""
+    for entrance in entrances:
+        group = os.open(entrance, os.O_WRONLY)
+        os.write(group, b"0")
+        os.close(group)
 
 
 def _report(answer: int, number: int, detail: str) -> None:
     os.write(answer, f"{number} {detail}".encode("utf-8", "replace")[:4096])
 
 
-def _reset_signals() -> None:
+def reset_signals() -> None:
     """Python ignores SIGPIPE and SIGXFSZ, the shim some more; what is ignored survives exec."""
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
@@ -177,7 +178,8 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _offer_to_oom_killer() -> None:
+def offer_to_oom_killer() -> None:
+    """Be the kernel's choice before the server is."""
     with suppress(OSError, ValueError):
         file = Path("/proc/self/oom_score_adj")
         file.write_text(str(min(1000, int(file.read_text("ascii")) + OOM_SCORE_MORE)), "ascii")

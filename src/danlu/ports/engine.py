@@ -8,13 +8,14 @@ suite `tests/contract/engine.py` runs against every engine, the scriptable fake 
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from socket import socket
 from typing import Protocol, runtime_checkable
 
 from danlu.model.event import Level
+from danlu.model.execute import Command
 from danlu.model.installed import Installed
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Offer
@@ -288,7 +289,7 @@ class Endpoints(Protocol):
     other user of the machine gets there.
     """
 
-    def endpoint(self, ref: Ref, name: str) -> socket:
+    def endpoint(self, ref: Ref, name: str) -> socket.socket:
         """A connection to what the task listens on under `name`, without blocking: the socket is in
         non-blocking mode, and the caller closes it.
 
@@ -322,6 +323,29 @@ class Closes(Protocol):
 
     def close(self) -> None:
         """Let go. Tasks go on without it."""
+
+
+class Execution(Protocol):
+    """A command that runs beside a task's program."""
+
+    @property
+    def wire(self) -> socket.socket:
+        """Both ways, a message (`model.execute`) a packet. The end of it ends the command."""
+
+    def close(self) -> None:
+        """End it if it runs, and let go. May take a moment."""
+
+
+@runtime_checkable
+class Executes(Protocol):
+    """An engine that can run commands beside a task's program: with its files, environment, limits
+    and rights.
+    """
+
+    def execute(self, ref: Ref, command: Command) -> Execution:
+        """Run a command. Refused where the task does not run, EngineError where it cannot be
+        done. May take a moment.
+        """
 
 
 class WakeCallback(Protocol):

@@ -24,13 +24,14 @@ from dataclasses import replace
 from pathlib import Path
 from socket import socket
 
-from danlu.engines.process import listening, port
+from danlu.engines.process import execute, listening, port
 from danlu.engines.process.bell import Bell
 from danlu.engines.process.machine import Machine, check_kernel, node_name
 from danlu.engines.process.starter import Starter
 from danlu.engines.process.task import ABSENT, UNKNOWN, Ends, Task
 from danlu.model.codec import to_json
-from danlu.model.errors import EngineError
+from danlu.model.errors import EngineError, Refused
+from danlu.model.execute import Command
 from danlu.model.installed import Installed
 from danlu.model.resources import Gpu, Offer
 from danlu.model.script import Layout, TaskPlan
@@ -43,9 +44,11 @@ from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.engine import (
     ISOLATION,
+    Execution,
     Launch,
     LogChunk,
     Mark,
+    Phase,
     Powers,
     Ref,
     Sample,
@@ -122,8 +125,10 @@ class ProcessEngine:
         self._bell = Bell(self._root / "wake")
         agent_environment = {"HOME": str(Path.home()), "PATH": SYSTEM_PATH, **self._environment}
         agent_environment |= crash.environment()
+        self._agent_environment = agent_environment
+        self._errors = self._root / "agents.err"
         self._starter = Starter(
-            self._root / "agents.err", agent_environment, bare=not self._isolation.namespaces
+            self._errors, agent_environment, bare=not self._isolation.namespaces
         )
         self._starter.warm()
         self._volumes = Volumes(self._root / "volumes")
@@ -292,6 +297,13 @@ class ProcessEngine:
         names = sorted(entry.name for entry in os.scandir(self._tasks_root))
         tasks = [self._tasks.get(name) or self._read(name) for name in names]
         return [task.ref for task in tasks if task is not None]
+
+    def execute(self, ref: Ref, command: Command) -> Execution:
+        """Run a command beside the task's program."""
+        task = self._task(ref)
+        if task is None or task.seen().phase is not Phase.RUNNING:
+            raise Refused("exec-not-running", task=f"worker-{ref.task}")
+        return execute.begin(task.path, command, self._agent_environment, self._errors)
 
     # how
 

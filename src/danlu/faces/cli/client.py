@@ -23,7 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing costs 4 ms at every start
     from typing import Any
 
+    from danlu.faces.cli.websocket import WebSocket
+
 JSON = "application/json"
+HOPS = ("Connection", "Upgrade")
 TOKEN = "X-Client-Token"  # noqa: S105 - the name of a header
 """With this header a submit may be sent again: it gives the same job."""
 
@@ -121,6 +124,26 @@ class Client:
         """A JSON answer."""
         return self.answer(self.send("DELETE", path))
 
+    def socket(self, *path: str, query: Mapping[str, object]) -> WebSocket:
+        """A WebSocket on a connection of its own. Answered or Failure where it is refused."""
+        from danlu.faces.cli.websocket import headers as asking
+
+        twin = self.twin()
+        asked, expected = asking()
+        once = os.urandom(8).hex()
+        sent = {**dict(asked), "X-Client-Request-Id": once}
+        response = twin.send("GET", path, query, headers=sent)
+        if response.headers.get("sec-websocket-accept") != expected:
+            raise Failure(FAULT, "not-danlu", api=self.endpoint.api)
+        return twin.upgraded()
+
+    def upgraded(self) -> WebSocket:
+        """The connection, which the server has agreed to be a WebSocket."""
+        from danlu.faces.cli.websocket import WebSocket
+
+        self._connection.patience(None)
+        return WebSocket(self._connection)
+
     def answer(self, response: Response) -> Any:
         """The JSON of a response that was read as it should."""
         try:
@@ -216,6 +239,8 @@ class Client:
         if pairs:
             target += f"?{signing.query_string(pairs)}"
         sent = [(name, value) for name, value in headers.items() if name != "Host"]
+        # What a proxy on the way says anew is not signed.
+        headers = {name: value for name, value in headers.items() if name not in HOPS}
         signature = signing.authorization(
             (endpoint.access_key, endpoint.secret_key),
             method,

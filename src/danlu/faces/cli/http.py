@@ -12,10 +12,12 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 HEAD_BYTES = 64 << 10
 HEADERS = 200
 LINE_BYTES = 16 << 10
+SWITCHING = 101  # the connection becomes something else than HTTP
 BODY_BYTES = 64 << 20
 BLOCK_BYTES = 64 << 10
 FRESH_S = 2.0
@@ -198,6 +200,22 @@ class Connection:
             raise Garbled(f"a line of more than {limit} bytes")
         return self.take(end + 1).rstrip(b"\r\n")
 
+    def write(self, data: bytes) -> None:
+        """Send what is no request: on a connection that has become something else than HTTP."""
+        if self._socket is None:
+            raise Broken("not connected")
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            self.close()
+            raise Broken(_words(error)) from error
+
+    def shut(self) -> None:
+        """End the connection under whoever reads from it."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
     def pending(self) -> int:
         """How many bytes wait in the buffer."""
         return len(self._buffer)
@@ -225,7 +243,7 @@ class Response:
         self.status = 0
         self.headers: dict[str, str] = {}
         self._read_head()
-        while 100 <= self.status < 200:
+        while 100 <= self.status < 200 and self.status != SWITCHING:
             self._read_head()
         self._left: int | None = 0
         self._chunked = False
@@ -337,7 +355,7 @@ class Response:
         """Where the body ends: RFC 9112, section 6.3."""
         coding = self.headers.get("transfer-encoding", "").lower()
         length = self.headers.get("content-length")
-        if method == "HEAD" or self.status in (204, 304):
+        if method == "HEAD" or self.status in (SWITCHING, 204, 304):
             self._ended = True
         elif coding:
             if coding != "chunked" or length is not None:

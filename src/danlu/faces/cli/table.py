@@ -35,6 +35,7 @@ _HOME = "danlu.faces.cli"
 
 _ENDPOINT = Option("endpoint", "--endpoint", metavar="URL")
 _RECURSIVE = Option("recursive", "-r", "--recursive", kind=FLAG)
+_TASK = Option("task", "--task", metavar="TASK")
 _DRY_RUN = Option("dry_run", "-n", "--dry-run", kind=FLAG)
 _PLACE = Argument("place", "PLACE")
 _PLACES = Argument("places", "SOURCE DEST", least=2, most=2)
@@ -121,6 +122,18 @@ COMMANDS: tuple[Command, ...] = (
         ),
         (JOB,),
     ),
+    Command(
+        "jobs",
+        "exec",
+        f"{_HOME}.execute:execute",
+        (
+            _TASK,
+            Option("interactive", "-i", "--interactive", kind=FLAG),
+            Option("tty", "-t", "--tty", kind=FLAG),
+        ),
+        (Argument("words", "JOB -- COMMAND...", least=2, most=None, completes="jobs"),),
+    ),
+    Command("jobs", "shell", f"{_HOME}.execute:shell", (_TASK,), (JOB,)),
     Command(
         "jobs",
         "events",

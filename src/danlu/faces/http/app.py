@@ -19,6 +19,7 @@ from danlu.faces.http import (
     danlu_notebook,
     danlu_outputs,
     danlu_server,
+    execute,
     iam,
     image,
     job,
@@ -47,6 +48,7 @@ FACES = (
     danlu_server,
     danlu_code,
     danlu_freeze,
+    execute,
     ssh_key,
 )
 """The files with routes."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from danlu.faces.http.call import Receive, Scope, Send
 from danlu.faces.http.headers import Headers
 from danlu.faces.http.reply import Reply, error_reply, internal_reply, language_of
+from danlu.faces.http.talk import SOCKET, denying
 from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.model.texts import Language
 
@@ -28,6 +29,8 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
+
+STARTS = ("http.response.start", "websocket.accept")
 
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -47,7 +50,10 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
+        if scope["type"] == SOCKET:
+            scope["method"] = "GET"
+            send = denying(send)
+        elif scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         # Unique over restarts without asking the kernel for randomness each time.
@@ -59,8 +65,9 @@ class Edge:
 
         async def decorated(message: MutableMapping[str, Any]) -> None:
             nonlocal started
-            if message["type"] == "http.response.start":
+            if message["type"] in STARTS:
                 started = True
+            if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *extra]
             await send(message)
 
@@ -89,6 +96,9 @@ class Edge:
             reply = error_reply(refused, scope["request_id"], language(scope["read_headers"]))
             reply.headers.append((b"allow", ", ".join(methods).encode()))
             await send_reply(reply, send)
+            return
+        if scope["type"] == SOCKET:
+            await send_reply(missing(scope), send)
             return
         await self._app(scope, receive, send)
 

@@ -1,7 +1,7 @@
 """Registration: a route without a declared action and access does not register.
 
-Handlers are `async (server, call) -> Reply | Streamed`. The route around them does what all have
-in common, and does it without the framework's dependency machinery: it reads the body within
+Handlers are `async (server, call) -> Reply | Streamed | Talk`. The route around them does what all
+have in common, and does it without the framework's dependency machinery: it reads the body within
 bounds, lets the caller in, renders errors, and sends. `paths.py` finds the route; FastAPI keeps
 the books for OpenAPI, and serves whatever is not declared here.
 """
@@ -30,8 +30,9 @@ from danlu.faces.http.reply import (
     internal_reply,
     language_of,
 )
+from danlu.faces.http.talk import SOCKET, Talk, talk
 from danlu.model import limits
-from danlu.model.errors import PlatformError
+from danlu.model.errors import PlatformError, Refused
 from danlu.wire.modelarts_errors import ERROR_SCHEMA
 from danlu.wire.shape import STRING, Schema
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[["Server", Call], Awaitable[Answer]]
+Handler = Callable[["Server", Call], Awaitable[Answer | Talk]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class BodyLimits:
     most_bytes: int = limits.BODY_BYTES
     streamed: bool = False
     """The handler reads the body itself, and has to hold it against the signed hash."""
+    socket: bool = False
+    """The request is for a WebSocket, and has no body."""
 
 
 class DeclaredRoute(APIRoute):
@@ -120,12 +123,16 @@ class DeclaredRoute(APIRoute):
             answer = await self._answer(call)
         except incoming.Gone:
             return
-        await _send(answer, call, send)
+        if isinstance(answer, Talk):
+            await talk(answer, scope, receive, send)
+        else:
+            await _send(answer, call, send)
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, call: Call) -> Answer | Talk:
         try:
             body_hash = await self._read_body(call)
             self.server.gate.admit(call, self.rule, body_hash)
+            _as_declared(call, socket=self.body_limits.socket)
             call.language = _language(call)
             return await self.handler(self.server, call)
         except PlatformError as problem:
@@ -137,6 +144,8 @@ class DeclaredRoute(APIRoute):
             return internal_reply(call.request_id, _language(call))
 
     async def _read_body(self, call: Call) -> str | None:
+        if call.scope["type"] == SOCKET:
+            return ""
         if self.body_limits.streamed:
             return None if incoming.has_body(call.scope) else ""
         call.body = await incoming.read(call.scope, call.receive, self.body_limits.most_bytes)
@@ -187,6 +196,13 @@ class Routes:
             declared.methods = {method}
             paths.add(method, path, declared)
             app.router.routes.append(declared)
+
+
+def _as_declared(call: Call, *, socket: bool) -> None:
+    """Refused where a WebSocket is asked for that the route is not, or the other way round."""
+    if (call.scope["type"] == SOCKET) != socket:
+        key, status = ("websocket-only", 426) if socket else ("websocket-none", 400)
+        raise Refused(key, http=status, path=call.scope["path"])
 
 
 def _language(call: Call) -> Any:

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
 GRACE_S = 3
+PING_S = 20.0
+"""A WebSocket whose other side answers no ping within this time is over."""
 GARBAGE = (50_000, 50, 1000)
 SWITCH_S = 0.002
 """The event loop and the writer take turns on the interpreter; 5 ms a turn would be the latency."""
@@ -108,6 +110,8 @@ def _config(app: Any, settings: Settings, websockets: Any = "none") -> uvicorn.C
         loop="uvloop" if _installed("uvloop") else "asyncio",
         http="httptools" if _installed("httptools") else "h11",
         ws=websockets,
+        ws_ping_interval=PING_S,
+        ws_ping_timeout=PING_S,
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -40,6 +40,7 @@ INDEXED_KEYS = ("id", "name", "state", "created_at")
 SIGN_IN_TRIES = 10
 SIGN_IN_WINDOW_S = 900.0
 WORKERS = 4
+EXECUTORS = 16
 
 
 class Log:
@@ -78,6 +79,10 @@ class Server:
         """For what would hold the event loop up: passwords, archives, counting lines."""
         self.uploaders = ThreadPoolExecutor(WORKERS, "http-upload")
         """For uploads, which last as long as their clients send."""
+        self.executors = ThreadPoolExecutor(EXECUTORS, "http-exec")
+        """For beginning and ending commands in jobs, which may take seconds."""
+        self.executions = 0
+        """How many commands run in jobs now."""
         self.link_key = secrets.token_bytes(32)
         """Signs links to logs; a restart makes them void, as their five minutes would."""
         self.server_id = _server_id(running)
@@ -184,11 +189,17 @@ class Server:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.uploaders, work, *arguments)
 
+    async def on_executor(self, work: Callable[P, T], *arguments: P.args, **_: P.kwargs) -> T:
+        """The same for what waits for a command in a job."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.executors, work, *arguments)
+
     def close(self) -> None:
         """Let every waiter and follower go."""
         self.changes.close()
         self.workers.shutdown(wait=False, cancel_futures=True)
         self.uploaders.shutdown(wait=False, cancel_futures=True)
+        self.executors.shutdown(wait=False)
 
 
 def _labs(running: Running) -> Labs:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import secrets
 from typing import Any
 from urllib.parse import parse_qs
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from danlu.faces.http.call import Receive, Scope, Send
 from danlu.faces.http.edge import Application, language, send_reply
@@ -14,6 +17,7 @@ from danlu.faces.http.gate import Gate, host_name
 from danlu.faces.http.headers import Headers
 from danlu.faces.http.reply import Reply, error_reply, internal_reply
 from danlu.faces.lab import guard, pages
+from danlu.faces.lab.either import Either
 from danlu.faces.lab.forward import forward
 from danlu.faces.lab.instance import Instance
 from danlu.faces.lab.labs import ENTER, Away, Labs
@@ -106,9 +110,15 @@ class ByHost:
     def _request_id(self) -> str:
         return f"{self._prefix}{next(self._numbers):016x}"
 
-    def tunnel(self, *, server_state: Any, **_: Any) -> Tunnel:
+    def tunnel(self, *, config: Any, server_state: Any, app_state: Any, **_: Any) -> Either:
         """What uvicorn hands a connection to that is to become a WebSocket."""
-        return Tunnel(self.admit, server_state.connections)
+
+        def choose(host: str) -> asyncio.Protocol:
+            if self._labs.notebook(host) is not None:
+                return Tunnel(self.admit, server_state.connections)
+            return WebSocketsSansIOProtocol(config, server_state, app_state)
+
+        return Either(choose)
 
     async def admit(self, handshake: Handshake) -> Way | Refusal:
         """Let a WebSocket in, or say why not."""

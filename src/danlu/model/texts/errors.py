@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from danlu.model.texts.container_images import CONTAINER_IMAGE_ERRORS
+from danlu.model.texts.execute import EXEC_ERRORS
 from danlu.model.texts.image_errors import IMAGE_ERRORS
 from danlu.model.texts.lab import LAB_ERRORS
 from danlu.model.texts.notebooks import NOTEBOOK_ERRORS
@@ -329,5 +330,6 @@ ERRORS: dict[str, tuple[str, str]] = {
     **LAB_ERRORS,
     **OBJECT_ERRORS,
     **SERVER_ERRORS,
+    **EXEC_ERRORS,
     **SSH_ERRORS,
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from danlu.model.texts.execute import EXEC_EVENTS
+
 EVENTS: dict[str, tuple[str, str]] = {
+    **EXEC_EVENTS,
     "job-submitted": ("submitted by {user}", "由 {user} 提交"),
     "job-queued": ("waiting for a place", "等待资源"),
     "job-placed": ("placed on {nodes}", "已分配到 {nodes}"),

@@ -31,6 +31,8 @@ PHRASES: dict[str, str] = {
     "its modulus has {} bits; {} to {} are taken": "模数为 {} 位；可接受 {} 至 {} 位",
     "its exponent is none": "其指数不合法",
     # what was expected
+    "a JSON list of texts, the first of them a command": "JSON 字符串列表，第一项为命令",
+    "a command line": "命令行",
     "1 to {} letters, digits, '-', '_' or '.'": "1 至 {} 个字母、数字、“-”、“_”或“.”",
     "remove one first": "请先删除一个",
     "send one public key": "请发送一个公钥",

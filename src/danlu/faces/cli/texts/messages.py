@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from danlu.faces.cli.texts.access import ACCESS
+from danlu.faces.cli.texts.execute import EXEC
 from danlu.faces.cli.texts.images import IMAGES
 from danlu.faces.cli.texts.notebooks import NOTEBOOKS
 from danlu.faces.cli.texts.recovery import RECOVERY
@@ -12,6 +13,7 @@ from danlu.faces.cli.texts.storage import STORAGE
 MESSAGES: dict[str, tuple[str, str]] = {
     **ACCESS,
     **NOTEBOOKS,
+    **EXEC,
     **RESULTS,
     **STORAGE,
     # words

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from danlu.faces.cli.texts.access_options import ACCESS_OPTIONS
+from danlu.faces.cli.texts.execute import EXEC_OPTIONS
 from danlu.faces.cli.texts.image_options import IMAGE_OPTIONS
 from danlu.faces.cli.texts.notebook_options import NOTEBOOK_OPTIONS
 from danlu.faces.cli.texts.storage_options import STORAGE_OPTIONS
 
 OPTIONS: dict[str, tuple[str, str]] = {
     **ACCESS_OPTIONS,
+    **EXEC_OPTIONS,
     **IMAGE_OPTIONS,
     **NOTEBOOK_OPTIONS,
     **STORAGE_OPTIONS,
