@@ -76,6 +76,8 @@ class Desk(House):
         self.engine.sayings[ACTIVITY] = {
             "at": now,
             "processes": {"active_at": active, "detail": "python train.py"},
+            "kernels": {"active_at": active},
+            "terminals": {"active_at": active},
             "pids": self.pids,
         }
         self.loop.activity.look()

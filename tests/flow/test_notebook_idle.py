@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from danlu.flow import notebook as wishes
+from danlu.flow.activity import told
 from danlu.flow.notebook_idle import outlook
 from danlu.flow.platform import Limits
 from danlu.model.errors import Invalid, Refused
@@ -205,7 +206,8 @@ def test_the_outlook_says_what_ends_it_and_when(desk: Desk) -> None:
     assert found.ends_at == (notebook.ready_at or 0) + 1_800_000
     assert found.because is not None
     assert found.because.code is ReasonCode.IDLE
-    assert [signal.name for signal in found.verdict.signals] == ["processes"]
+    names = [signal.name for signal in found.verdict.signals]
+    assert names == ["processes", "kernels", "terminals", "browser"]
 
 
 def test_only_running_is_metered(desk: Desk) -> None:
@@ -243,3 +245,46 @@ def test_a_home_that_holds_too_much_is_told_of_once(desk: Desk) -> None:
 
         assert desk.told(made).count("notebook-home-full") == times
     assert desk.loop.activity.home_bytes(desk.notebook(made)) == 2 << 30
+
+
+def test_what_is_written_through_the_browser_is_a_use(desk: Desk) -> None:
+    made = running(desk)
+    quiet(desk, made)
+    for _ in range(5):
+        desk.idle_for(1800, 60)
+        desk.loop.activity.touch(made)
+
+    assert desk.notebook(made).state is State.RUNNING
+    desk.idle_for(HOUR + 120, 60)
+    desk.until(made, State.STOPPED)
+
+
+SAID = {
+    "at": 1_000_000,
+    "processes": {"active_at": 5, "detail": "x"},
+    "kernels": 7,
+    "pids": ["a", 3],
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "now", "expected"),
+    [
+        (SAID, 1_000_000, (5, False)),
+        (SAID, 1_000_000 + 90_000, (5, False)),
+        (SAID, 1_000_000 + 90_001, (None, False)),  # it has not spoken for a while
+        (None, 1_000_000, (None, False)),
+        ({"at": "now", "processes": {}}, 0, (None, False)),
+        ({"at": 1, "processes": {"active_at": "1"}}, 1, (None, False)),
+        ({"at": 1, "processes": [1]}, 1, (None, False)),
+        ({"at": 1, "processes": {"active_at": 1, "goes_on": 1}}, 1, (1, False)),
+        ({"at": 1, "processes": {"active_at": 1, "goes_on": True}}, 1, (1, True)),
+    ],
+)
+def test_an_instance_may_say_anything(
+    said: dict[str, object] | None, now: int, expected: tuple[int | None, bool]
+) -> None:
+    """It is a user's text: what makes no sense is unknown, and unknown is not idle."""
+    signal = told(said, "processes", now)
+
+    assert (signal.active_at, signal.goes_on) == expected

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.sync.client import unix_connect
 
 from danlu.model.notebook import lab_token
-from tests.faces.cli.house import HANG_S, House
+from tests.faces.cli.house import HANG_S, House, until
 from tests.jupyter import jupyter
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -62,6 +63,28 @@ class Instance:
         finally:
             connection.close()
             os.close(directory)
+
+    def run(self, kernel: str, code: str) -> None:
+        """Have a kernel execute, as Lab has it: through its WebSocket."""
+        directory = os.open(self.endpoints, os.O_PATH)
+        made = socket.socket(socket.AF_UNIX)
+        made.settimeout(HANG_S)
+        made.connect(f"/proc/self/fd/{directory}/lab.sock")
+        os.close(directory)
+        headers = {"Authorization": f"token {self.token}"}
+        path = f"ws://localhost/api/kernels/{kernel}/channels"
+        with unix_connect(uri=path, sock=made, additional_headers=headers) as channel:
+            header = {
+                "msg_id": "1",
+                "msg_type": "execute_request",
+                "session": "s",
+                "version": "5.3",
+            }
+            content = {"code": code, "silent": False, "store_history": True}
+            message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+            channel.send(json.dumps({**message, "channel": "shell", "buffers": []}))
+            while json.loads(channel.recv(HANG_S))["msg_type"] != "execute_input":
+                pass
 
 
 def names_in_home(instance: Instance) -> list[str]:
@@ -133,6 +156,26 @@ def test_its_use_is_seen_and_its_own_servers_are_none(house: House) -> None:
         assert time.monotonic() < ends, idle
         time.sleep(0.5)
     assert idle["stops_at"] == idle["since"] + 3_600_000
+    assert (signals["kernels"]["goes_on"], signals["kernels"]["detail"]) == (
+        False,
+        "0 open, 0 busy",
+    )
+
+
+def test_a_cell_that_sleeps_is_a_use(house: House) -> None:
+    """(case 84) (case 86) What the very JupyterLab of the image says of a silent busy kernel."""
+    made = house.json("notebook", "create", "mine")
+    instance = Instance(house, made)
+    body = {"path": "a.ipynb", "type": "notebook", "name": "a", "kernel": {"name": "python3"}}
+    session = instance.ask("POST", "/api/sessions", body)
+    instance.run(session["kernel"]["id"], "import time; time.sleep(3600)")
+
+    def kernels() -> Any:
+        signals = house.json("notebook", "show", "mine")["danlu"]["idle"]["signals"]
+        return next((one for one in signals if one["name"] == "kernels"), {"goes_on": False})
+
+    until(lambda: kernels()["goes_on"])
+    assert kernels()["detail"] == "1 open, 1 busy"
 
 
 def test_without_jupyterlab_the_start_says_so(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ STALE_S = 90.0
 """What was read longer ago says nothing."""
 UNKNOWN_S = 300.0
 GPU_BUSY = 0.05
+INSTANCE = ("processes", "kernels", "terminals")
+"""What an instance says of itself (`runtime/danlu_notebook/activity.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Activity:
         self._readings: dict[str, Reading] = {}
         self._homes: dict[str, int] = {}
         self._homes_at: float | None = None
+        self._touched: dict[str, int] = {}
+        self._began_at = platform.clock.now()
         self._overfull: set[str] = set()
         self._unknown: dict[str, float] = {}
         """Since when it cannot be told whether a notebook is used; infinity = that was said."""
@@ -71,6 +75,14 @@ class Activity:
             return None
         age_s = self._platform.clock.monotonic() - reading.read_at
         return reading if age_s <= STALE_S else None
+
+    def touch(self, notebook_id: str) -> None:
+        """Somebody writes through the browser: a file is saved, a kernel is asked for."""
+        self._touched[notebook_id] = self._platform.clock.now()
+
+    def _browser(self, notebook: Notebook) -> Signal:
+        # What an earlier server saw is not known: it counts as if it had been in the last moment.
+        return Signal("browser", self._touched.get(notebook.id, self._began_at))
 
     def doubtful(self, notebook: Notebook, unknown: Sequence[str]) -> bool:
         """Whether it is time to say that it cannot be told whether a notebook is used: once, when
@@ -112,6 +124,7 @@ class Activity:
         for gone in self._readings.keys() - known:
             self._readings.pop(gone, None)
             self._unknown.pop(gone, None)
+            self._touched.pop(gone, None)
 
     def measure(self, notebook: Notebook) -> None:
         """Look at what lies in a home."""
@@ -128,7 +141,7 @@ class Activity:
         with suppress(PlatformError):
             if isinstance(platform.engine, Endpoints):
                 said = platform.engine.said(ref, ACTIVITY)
-        signals = [processes(said, now)]
+        signals = [*(told(said, name, now) for name in INSTANCE), self._browser(notebook)]
         entry = self._board.get(notebook.job_id)
         if entry is not None and entry.job.spec.shape.gpus:
             signals.append(gpu(platform.engine, ref, now))
@@ -155,19 +168,20 @@ class Activity:
                 self.measure(notebook)
 
 
-def processes(said: Mapping[str, object] | None, now: int) -> Signal:
-    """What the instance says of its processes; unknown where it has not spoken for a while."""
-    part = said.get("processes") if said is not None else None
+def told(said: Mapping[str, object] | None, name: str, now: int) -> Signal:
+    """What the instance says of its own use; unknown where it has not spoken for a while."""
+    part = said.get(name) if said is not None else None
     at = said.get("at") if said is not None else None
     fresh = isinstance(at, int) and abs(now - at) <= STALE_S * 1000
     if not fresh or not isinstance(part, dict):
-        return Signal("processes", None, "the instance does not say")
+        return Signal(name, None, "the instance does not say")
     active_at = part.get("active_at")
     detail = part.get("detail")
     return Signal(
-        "processes",
+        name,
         active_at if isinstance(active_at, int) else None,
         detail[:100] if isinstance(detail, str) else "",
+        part.get("goes_on") is True,
     )
 
 

@@ -268,6 +268,7 @@ def test_why_it_is_up_and_until_when_is_shown(shared: Live) -> None:
     until(shared, made["id"], "RUNNING")
     shared.engine.sayings["activity.json"] = {
         "at": shared.running.platform.clock.now(),
+        **{key: {"active_at": 1} for key in ("kernels", "terminals")},
         "processes": {"active_at": 1, "detail": "python"},
         "pids": [1],
     }
@@ -275,7 +276,7 @@ def test_why_it_is_up_and_until_when_is_shown(shared: Live) -> None:
 
     idle = shared.call("GET", f"{OURS}/{made['name']}").json["danlu"]["idle"]
 
-    (signal,) = idle["signals"]
+    signal = idle["signals"][0]
     assert (signal["name"], signal["detail"], signal["goes_on"]) == ("processes", "python", False)
     assert signal["age_s"] > 1_000_000
     assert idle["stops_at"] == idle["since"] + 3_600_000

@@ -206,7 +206,8 @@ def _labs(running: Running) -> Labs:
     platform = running.platform
     where = origins(running.settings.notebook_domain, platform.api)
     key = running.browser_key().reveal().encode()
-    return Labs.opened(where, Found(platform, running.board), key, platform.clock)
+    used = running.loop.activity.touch
+    return Labs.opened(where, Found(platform, running.board), key, platform.clock, used)
 
 
 def _server_id(running: Running) -> str:

@@ -27,6 +27,9 @@ from danlu.model.errors import Denied, Missing, PlatformError, Refused
 
 log = logging.getLogger(__name__)
 
+READING = ("GET", "HEAD", "OPTIONS")
+"""What a page asks that nobody looks at. Kernels and terminals tell of their own use."""
+
 LAB = "/lab"
 PREFETCH = ("sec-purpose", "purpose")
 
@@ -78,6 +81,8 @@ class ByHost:
             if scope["raw_path"].decode("latin-1") == ENTER:
                 return self._enter(scope, notebook, headers, cookie)
             found = self._labs.admit(notebook, cookie)
+            if scope["method"] not in READING:
+                self._labs.used(notebook)
             try:
                 await forward(scope, receive, send, found.connect, found.token.reveal())
             except LabAway as away:

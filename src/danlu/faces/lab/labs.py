@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from danlu.faces.http.gate import host_name
@@ -24,12 +25,21 @@ class Labs:
     instances: Instances
     tickets: Tickets
     cookies: Cookies
+    used: Callable[[str], None]
+    """Is told of each notebook to which somebody writes: that it shows itself is no use of it."""
 
     @classmethod
-    def opened(cls, origins: Origins, instances: Instances, key: bytes, clock: Clock) -> Labs:
+    def opened(
+        cls,
+        origins: Origins,
+        instances: Instances,
+        key: bytes,
+        clock: Clock,
+        used: Callable[[str], None],
+    ) -> Labs:
         """The proxy of one server; `key` signs its cookies."""
         cookies = Cookies(key, clock, secure=origins.secure)
-        return cls(origins, instances, Tickets(clock), cookies)
+        return cls(origins, instances, Tickets(clock), cookies, used)
 
     def url(self, user: User, one: Instance, host: str) -> str:
         """An address that lets a browser in once; Refused where notebooks have no domain that

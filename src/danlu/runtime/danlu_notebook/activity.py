@@ -1,7 +1,10 @@
-"""What the instance is used for, as far as its processes tell: `activity.json`.
+"""What the instance is used for, as it can be told from inside: `activity.json`.
 
 JupyterLab itself, sshd and the server of VS Code are no use of it: they live on for hours after
-their window was closed. Everything else that takes more than a twentieth of a core is.
+their window was closed. Every other process that takes more than a twentieth of a core is. So is a
+kernel that executes, be it as silent as it likes, and what goes through kernels and terminals.
+JupyterLab is asked in a way that it does not take for a use; that a page asks it things, as a page
+does that nobody looks at, counts for nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ import json
 import os
 import time
 from contextlib import suppress
+from datetime import datetime
+from typing import Callable, Optional
 
 FILE = "activity.json"
 EVERY_S = 10.0
 BUSY_CORES = 0.05
+BUSY_STATES = ("busy", "starting", "restarting")
 LOOKED_PAST = ("sshd", "sshd-session", "sftp-server")
 PLACES_PAST = (".vscode-server", ".cursor-server", ".vscode-remote")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,10 +40,18 @@ class Process:
         self.started = int(fields[19])
 
 
-class Activity:
-    """Looks at the processes below this one, now and then. `apart` are its own and JupyterLab's."""
+Ask = Callable[[str], Optional[bytes]]
+"""What JupyterLab's API says to a GET; None where it does not answer."""
 
-    def __init__(self, endpoints: str, apart: set[int]) -> None:
+
+class Activity:
+    """Looks at the processes below this one, kernels and terminals, now and then. `apart` are its
+    own process and JupyterLab's.
+    """
+
+    def __init__(self, endpoints: str, apart: set[int], ask: Ask) -> None:
+        self._ask = ask
+        self._began_at = time.time_ns() // 1_000_000
         self._path = os.path.join(endpoints, FILE)
         self._apart = apart
         self._before: dict[tuple[int, int], int] = {}
@@ -74,16 +88,57 @@ class Activity:
                 most, name = cores, f"{command(one)} ({cores:.2f} cores)"
         return name
 
+    def _kernels(self, now: int) -> dict[str, object]:
+        listed = self._listed("/api/kernels?no_track_activity=1")
+        if listed is None:
+            return {"active_at": None, "detail": "JupyterLab does not say"}
+        busy = sum(one.get("execution_state") in BUSY_STATES for one in listed)
+        last = now if busy else latest(listed, self._began_at)
+        return {
+            "active_at": last,
+            "detail": f"{len(listed)} open, {busy} busy",
+            "goes_on": busy > 0,
+        }
+
+    def _terminals(self) -> dict[str, object]:
+        listed = self._listed("/api/terminals?no_track_activity=1")
+        if listed is None:
+            return {"active_at": None, "detail": "JupyterLab does not say"}
+        return {"active_at": latest(listed, self._began_at), "detail": f"{len(listed)} open"}
+
+    def _listed(self, path: str) -> list[dict[str, object]] | None:
+        with suppress(ValueError):
+            found = json.loads(self._ask(path) or b"null")
+            if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+                return found
+        return None
+
     def _publish(self, at: int, found: dict[int, Process]) -> None:
         whole = {
             "at": at,
             "processes": {"active_at": self._active_at, "detail": self._detail},
+            "kernels": self._kernels(at),
+            "terminals": self._terminals(),
             "pids": sorted(found)[:1000],
         }
         with suppress(OSError):
             with open(f"{self._path}.tmp", "w", encoding="ascii") as file:
                 json.dump(whole, file)
             os.replace(f"{self._path}.tmp", self._path)
+
+
+def latest(listed: list[dict[str, object]], since: int) -> int | None:
+    """The last activity of all of these (UTC ms), `since` where there are none; None where one of
+    them does not say in a form that is known.
+    """
+    found = [since]
+    for one in listed:
+        try:
+            said = datetime.fromisoformat(str(one.get("last_activity")).replace("Z", "+00:00"))
+            found.append(int(said.timestamp() * 1000))
+        except ValueError:
+            return None
+    return max(found)
 
 
 def below(top: int) -> dict[int, Process]:
