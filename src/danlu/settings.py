@@ -164,6 +164,11 @@ class Settings:
         "容器镜像中 Debian 软件包的来源：snapshot（定义所记时间的 Debian 归档）或 base"
         "（基础镜像自带的软件源）",
     )
+    image_verify: str = _setting(
+        "once",
+        "when images are verified: once (before the first program of one on a flavor) or off",
+        "作业程序启动前何时检查镜像：once（首次用于某规格之前）或 off（不检查）",
+    )
     image_builder: str = _setting(
         "",
         "what builds container images: podman or docker (default: the first that is installed)",
@@ -393,6 +398,7 @@ def _choice(key: str, value: str, source: str) -> str:
         "isolation": ("auto", "required", "off"),
         "log_level": ("debug", "info", "warning", "error"),
         "image_apt_sources": ("snapshot", "base"),
+        "image_verify": ("once", "off"),
         "image_builder": ("", "podman", "docker"),
     }.get(key)
     if choices and value not in choices:

@@ -8,6 +8,7 @@ from danlu.model.job import JobSpec
 from danlu.model.resources import Gpu
 from danlu.model.script import TaskPlan
 from danlu.model.storage import StorageAccess
+from danlu.model.verification import Verify
 from danlu.ports.engine import Ref
 
 
@@ -43,6 +44,8 @@ def plan(
         image_name=spec.image_name,
         packages=spec.packages,
         override_image=spec.override_image,
+        verify=Verify.ALWAYS if spec.verify_image else platform.limits.verify_images,
+        flavor=spec.flavor,
         parameters=spec.parameters,
         inputs=spec.inputs,
         outputs=spec.outputs,

@@ -10,7 +10,9 @@ from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
 from danlu.model.idle import Signal
 from danlu.model.image import Rejection
+from danlu.model.job import JobSpec
 from danlu.model.reason import Reason, ReasonCode
+from danlu.model.verification import Verification, Verify
 from danlu.ports.engine import Engine, Ref
 from danlu.ports.objects import ObjectStore, Shelf
 from danlu.ports.records import Records
@@ -32,6 +34,8 @@ class Limits:
     """Whether every job is refused that cannot be isolated in full."""
     platform_retries: int = 3
     """How many attempts in a row a job may lose to the platform before it is given up."""
+    verify_images: Verify = Verify.OFF
+    """Whether an image is verified before it is first used on a flavor."""
     bucket: str = "danlu"
     """Where code and unnamed outputs go."""
     notebook_idle_s: int = 3600
@@ -49,6 +53,11 @@ def no_folder(path: str) -> Shelf:
 
 def nothing_against(torch: str, gpus: tuple[str, ...]) -> Rejection | None:  # noqa: ARG001 - one form
     """For a platform that knows nothing of torch and GPUs."""
+    return None
+
+
+def no_verification(spec: JobSpec) -> Verification | None:  # noqa: ARG001 - one form
+    """For a platform that has no images."""
     return None
 
 
@@ -94,6 +103,8 @@ class Platform:
     """The workspace that a bucket belongs to; empty = it is everybody's."""
     readers: tuple[tuple[str, Reader], ...] = ()
     """How it is told whether a notebook is used, each under the name of what it reads."""
+    verification: Callable[[JobSpec], Verification | None] = no_verification
+    """How the image of a job was verified on its flavor; None where it was not."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
 

@@ -113,6 +113,8 @@ class JobSpec:
     """Packages of the job's own, as pip writes them, beside those of pip-requirements.txt."""
     override_image: bool = False
     """Whether they may replace what an image decides: torch and what follows from it."""
+    verify_image: bool = False
+    """Whether its image is verified before it though it has been already."""
     code: ObjectUrl | None = None
     boot_file: str = ""
     command: str = ""

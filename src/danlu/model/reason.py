@@ -37,6 +37,7 @@ class ReasonCode(StrEnum):
     REQUIREMENTS_FAILED = "requirements-failed"
     BOOT_FAILED = "boot-failed"
     IMAGE_FAILED = "image-failed"
+    IMAGE_UNVERIFIED = "image-unverified"
     CONTAINER_FAILED = "container-failed"
     GPUS_MISSING = "gpus-missing"
     OUTPUT_FAILED = "output-failed"
@@ -71,6 +72,7 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.REQUIREMENTS_FAILED: Blame.USER,
         ReasonCode.BOOT_FAILED: Blame.USER,
         ReasonCode.IMAGE_FAILED: Blame.USER,
+        ReasonCode.IMAGE_UNVERIFIED: Blame.PLATFORM,
         ReasonCode.CONTAINER_FAILED: Blame.PLATFORM,
         ReasonCode.GPUS_MISSING: Blame.PLATFORM,
         ReasonCode.OUTPUT_FAILED: Blame.PLATFORM,

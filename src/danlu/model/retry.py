@@ -55,8 +55,9 @@ CAUSES = MappingProxyType(
     }
 )
 """What each reason is to a policy. Those that are missing are never tried again: the job did what
-it should, somebody wanted it to end, its outputs wait on disk for a hand that saves them, the disk
-is full and would only be fuller, or nobody can say what became of it."""
+it should, somebody wanted it to end, its image does not pass its checks, its outputs wait on disk
+for a hand that saves them, the disk is full and would only be fuller, or nobody can say what became
+of it."""
 
 FIRST_DELAY_S = 2.0
 MOST_DELAY_S = 300.0

@@ -28,6 +28,7 @@ from danlu.model.notebook import lab_token
 from danlu.model.resources import Gpu
 from danlu.model.storage import StorageAccess
 from danlu.model.url import ObjectUrl
+from danlu.model.verification import Verify
 
 LITERAL_HOME = "/home/ma-user"
 LITERAL_CACHE = "/cache"
@@ -115,6 +116,9 @@ class TaskPlan:
     image_name: str = ""
     packages: tuple[str, ...] = ()
     override_image: bool = False
+    verify: Verify = Verify.OFF
+    """Whether the image is verified before the program."""
+    flavor: str = ""
     parameters: tuple[Parameter, ...] = ()
     inputs: tuple[Input, ...] = ()
     outputs: tuple[Output, ...] = ()

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
 
 from danlu.model.codec import to_json
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World
-from danlu.node import ending, exits, identity, layer, places, seen, shim, tree
+from danlu.node import ending, exits, identity, layer, places, seen, shim, tree, verifying
 from danlu.node.collect import Collector
 from danlu.node.containment import Containment
 from danlu.node.directory import TaskDirectory
@@ -169,6 +169,12 @@ class Agent:
     def _start(self, found: World) -> None:
         """Have a shim start the program, and watch over it."""
         program = self._containment.program(found)
+        try:
+            argv = verifying.order(self._directory, self._plan, program.argv, program.env)
+        except StageFailed as failed:
+            self._publish_exit(exits.unstarted(self._directory, failed.problem, **failed.detail))
+            return
+        program = replace(program, argv=argv)
         if self._plan.plan.require_isolation and self._containment.missing:
             missing = ", ".join(self._containment.missing)
             self._publish_exit(
@@ -214,7 +220,8 @@ class Agent:
 
     def _supervise(self, shim: ProcessIdentity, started: int | None) -> None:
         group = self._containment.group
-        Supervisor(self._directory, self._plan, shim, self._signals, started, group).run()
+        with verifying.Watch(self._directory, self._plan):
+            Supervisor(self._directory, self._plan, shim, self._signals, started, group).run()
 
     def _conclude(self, problem: ReasonCode) -> None:
         """The shim is gone and left no record: end what it left, keep its output, write down."""

@@ -8,6 +8,7 @@ import signal
 from danlu.model.reason import ReasonCode
 from danlu.node import ending, full
 from danlu.node.directory import TaskDirectory, now_ms
+from danlu.ports import task_directory as files
 from danlu.ports.task_directory import ExitFile
 
 UNSTARTED = 125
@@ -78,12 +79,38 @@ def explain(record: ExitFile, directory: TaskDirectory) -> None:
     """Say in the record if the program ended because it had been told to, or met a full disk."""
     given = ending.notice(directory)
     if given is None:
+        _explain_unverified(record, directory)
         _explain_full(record, directory)
         return
     limited = given["reason"] == ending.TIME_LIMIT
     record["problem"] = str(ReasonCode.TIME_LIMIT) if limited else ""
     if limited:
         record["detail"] = {**record.get("detail", {}), "limit_s": directory.limit_s}
+
+
+def _explain_unverified(record: ExitFile, directory: TaskDirectory) -> None:
+    """The checks of the image were what ended, and not the job's program."""
+    config = directory.read(files.VERIFY)
+    if config is None:
+        return
+    said = directory.read(files.VERIFIED)
+    if said is None and record["exit_code"] == 0:
+        said = {"failed": "they ended without a report"}
+    elif said is None:
+        how = record["signal"] or f"exit status {record['exit_code']}"
+        said = {"failed": f"they ended with {how} and gave no report"}
+    if said.get("ok"):
+        return
+    named: dict[str, str | int] = {
+        name: int(said[name]) for name in ("found", "wanted") if name in said
+    }
+    record["problem"] = str(ReasonCode.GPUS_MISSING if named else ReasonCode.IMAGE_UNVERIFIED)
+    record["detail"] = {
+        **record.get("detail", {}),
+        "task": str(config.get("task", "")),
+        "failed": str(said.get("failed", ""))[:1000],
+        **named,
+    }
 
 
 def _explain_full(record: ExitFile, directory: TaskDirectory) -> None:

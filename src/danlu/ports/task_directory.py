@@ -17,6 +17,8 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `hung.json` | agent | since when nothing moves in it; removed when something does |
 | `stacks.txt` | agent | where its processes stood when nothing moved; append-only |
 | `fenced.json` | server | `{"by": …}`: the attempt that follows; nothing may begin here any more |
+| `told/verify.json`, `.word` | agent | what an image is held against; the leave to start |
+| `verified.json` | agent | what came of that |
 | `told/notice.json` | agent | why and until when the program is being stopped; before its SIGTERM |
 | `log` | agent while staging, then shim | what the program printed, bytes, append-only |
 | `log.tail/`, `log.index` | shim | a long log's end; where lines are (`node/log_files.py`) |
@@ -58,6 +60,9 @@ FENCED = "fenced.json"
 TOLD = "told"
 VIEW = "view"
 BOX = "box"
+VERIFY = f"{TOLD}/verify.json"
+VERIFY_WORD = f"{TOLD}/verify.word"
+VERIFIED = "verified.json"
 NOTICE = f"{TOLD}/notice.json"
 """In a directory of its own: of the others the program sees none."""
 LOG = "log"

@@ -19,6 +19,8 @@ from danlu.model.resources import Offer
 from danlu.model.retry import CAUSES
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World
 from danlu.model.texts import Language, text
+from danlu.model.verification import Verification
+from danlu.wire.danlu_verification import verification
 
 COMMAND_CHARS = 200
 
@@ -77,7 +79,8 @@ def waiting(why: Why | None, language: Language) -> dict[str, Any] | None:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What a job reply says beyond the records: the instant, the language, why it waits, how many
-    bytes of log it wrote, and its attempts before the latest (None = not looked up).
+    bytes of log it wrote, its attempts before the latest (None = not looked up), and how its image
+    was verified.
     """
 
     now: int
@@ -85,6 +88,7 @@ class Shown:
     why: Why | None = None
     log_bytes: int | None = None
     earlier: Sequence[Attempt] | None = None
+    verification: Verification | None = None
 
 
 def job(view: JobView, shown: Shown) -> dict[str, Any]:
@@ -130,6 +134,7 @@ def job(view: JobView, shown: Shown) -> dict[str, Any]:
         "image": spec.image,
         "image_name": spec.image_name,
         "log_bytes": shown.log_bytes,
+        "verification": shown.verification and verification(shown.verification),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from danlu.model.attempt import State
+from danlu.wire.danlu_verification import VERIFICATION
 from danlu.wire.modelarts_training_reply import JOB_SCHEMA as MODELARTS_JOB
 from danlu.wire.shape import (
     BOOLEAN,
@@ -92,6 +93,7 @@ JOB: Schema = reply(
         "image": STRING,
         "image_name": STRING,
         "log_bytes": or_null(INTEGER),
+        "verification": or_null({**VERIFICATION, "description": "null in lists"}),
     }
 )
 

@@ -71,6 +71,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         log_limit_bytes=_mebibytes(extras.get("log_limit_mib")),
         packages=tuple(extras.get("packages", ())),
         override_image=extras.get("override_image", False),
+        verify_image=extras.get("verify_image", False),
         retry=retry.policy(metadata.get("annotations", {}), extras),
         log_rules=retry.log_rules(extras),
         hang=retry.hang(metadata.get("annotations", {}), extras),

@@ -245,6 +245,7 @@ EXTRAS = Shape(
         "log_limit_mib": Whole(1, limits.LOG_MIB, "MiB kept of each task's log: head and tail"),
         "packages": Listing(Text(), 100, "packages beside pip-requirements.txt: einops>=0.8"),
         "override_image": Flag("let packages replace torch and what follows from it in the image"),
+        "verify_image": Flag("check the image before the program though it was checked already"),
     },
     about="What Danlu has beyond ModelArts' fields.",
 )

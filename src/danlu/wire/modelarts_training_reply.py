@@ -284,6 +284,8 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
         extras["packages"] = list(spec.packages)
     if spec.override_image:
         extras["override_image"] = True
+    if spec.verify_image:
+        extras["verify_image"] = True
     return extras
 
 
@@ -398,6 +400,7 @@ JOB_SCHEMA: Schema = reply(
                 "require_isolation": BOOLEAN,
                 "packages": listing(STRING),
                 "override_image": BOOLEAN,
+                "verify_image": BOOLEAN,
                 **retry.SCHEMA,
             },
             optional=(
@@ -407,6 +410,7 @@ JOB_SCHEMA: Schema = reply(
                 "require_isolation",
                 "packages",
                 "override_image",
+                "verify_image",
                 *retry.SCHEMA,
             ),
         ),

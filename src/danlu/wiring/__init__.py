@@ -14,6 +14,7 @@ from danlu.flow.catalog import Catalog
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
 from danlu.model.identity import AccessKey, Secret, Workspace
+from danlu.model.verification import Verify
 from danlu.node.reach import closed_to_all
 from danlu.ports.engine import Closes, Engine
 from danlu.settings import Settings, check_environment
@@ -147,6 +148,7 @@ def _opened(
         owner=buckets.owner,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,
+        verification=lambda spec: images.verification(settings, spec),
         closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),
     )
     board = Board(records)
@@ -168,6 +170,7 @@ def _limits(settings: Settings) -> Limits:
         notebook_idle_s=settings.notebook_idle_s,
         notebook_max_idle_s=settings.notebook_max_idle_s,
         notebook_max_run_s=settings.notebook_max_run_h * 3600,
+        verify_images=Verify(settings.image_verify),
     )
 
 

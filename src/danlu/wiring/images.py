@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from danlu.model.errors import Invalid
 from danlu.model.image import Damage, Freed, ImageView
 from danlu.model.installed import Frozen, Installed
+from danlu.model.job import JobSpec
+from danlu.model.verification import Advisory, Verification
 from danlu.settings import Settings
 
 if TYPE_CHECKING:
@@ -131,6 +133,33 @@ def verify(settings: Settings, image_id: str) -> list[Damage]:
     images = store(settings)
     sealed = seal.load(images.part("seals") / f"{digits(image_id)}.json")
     return seal.check_all(images.environment(image_id), sealed)
+
+
+def verification(settings: Settings, spec: JobSpec) -> Verification | None:
+    """How the image of a job was verified on its flavor, with this machine's driver."""
+    from danlu.images import built, verified
+    from danlu.images.verify import VENV
+    from danlu.node.gpu import loaded_driver
+
+    found, made = store(settings), VENV
+    if settings.engine == "container":
+        made = built.reference(found, spec.image)
+    return verified.find(found, spec.image, made, spec.flavor, loaded_driver())
+
+
+def verifications(settings: Settings, image_id: str) -> list[Verification]:
+    """All reports about an image on this machine, the latest first."""
+    from danlu.images import verified
+
+    return verified.every(store(settings), image_id)
+
+
+def holes(settings: Settings, image_id: str) -> list[Advisory]:
+    """The known holes of an image's packages."""
+    from danlu.images import advisories
+
+    wheels = store(settings).lock(image_id).wheels
+    return [Advisory(**one) for one in advisories.against({w.name: w.version for w in wheels})]
 
 
 def collect(

@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 from danlu import settings
-from danlu.faces.cli import view
+from danlu.faces.cli import image_report, view
 from danlu.faces.cli.failure import MISSING, USAGE, Failure
 from danlu.faces.cli.request import duration_s
 from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import printable
+from danlu.wire.danlu_verification import advisory, verification
 from danlu.wiring import images
 
 TYPE_CHECKING = False
@@ -49,10 +50,15 @@ def show(session: Session, *, image: str, verify: bool) -> int:
     """
     where = settings_of(session)
     found = images.find(where, image)
+    reports = [verification(one) for one in images.verifications(where, found.id)]
+    holes = [advisory(one) for one in images.holes(where, found.id)]
     if session.json:
-        session.put_json(record(found))
+        session.put_json({**record(found), "verifications": reports, "advisories": holes})
     else:
         _show(session, record(found))
+        for report in reports:
+            session.put(image_report.line(session, report))
+        image_report.holes(session, holes)
     if not verify:
         return 0
     if found.realised is None:

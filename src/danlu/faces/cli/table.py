@@ -373,6 +373,13 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "images",
+        "image verify",
+        f"{_HOME}.image_verify:verify",
+        (Option("flavor", "--flavor", metavar="FLAVOR"),),
+        (IMAGE,),
+    ),
+    Command(
+        "images",
         "image build",
         f"{_HOME}.image_build:build",
         (

@@ -21,6 +21,7 @@ from danlu.model import limits
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State
 from danlu.model.errors import Invalid, Missing, PlatformError, Refused
 from danlu.model.job import Job, JobSpec, JobView
+from danlu.model.verification import Verification
 from danlu.ports.records import EventQuery, Filter, JobQuery
 from danlu.wire import danlu as wire
 from danlu.wire import danlu_schemas as schemas
@@ -85,12 +86,14 @@ def shown(
     *,
     log_bytes: int | None = None,
     earlier: Sequence[Attempt] | None = None,
+    verification: Verification | None = None,
 ) -> dict[str, Any]:
     """A job's reply, with why it waits."""
     why = None
     if view.attempt.state is State.QUEUED:
         why = explain.why(server.platform, server.board, view.job.id)
-    return wire.job(view, wire.Shown(server.now(), call.language, why, log_bytes, earlier))
+    now, language = server.now(), call.language
+    return wire.job(view, wire.Shown(now, language, why, log_bytes, earlier, verification))
 
 
 @routes(
@@ -122,7 +125,12 @@ async def show_job(server: Server, call: Call) -> Answer:
     if view.attempt.started_at is not None:
         log_bytes = await server.on_worker(_log_bytes, server, view)
     earlier = earlier_attempts(server, view)
-    return json_reply(shown(server, call, view, log_bytes=log_bytes, earlier=earlier))
+    report = None
+    if view.job.spec.image:
+        report = await server.on_worker(server.platform.verification, view.job.spec)
+    return json_reply(
+        shown(server, call, view, log_bytes=log_bytes, earlier=earlier, verification=report)
+    )
 
 
 def _reached(view: JobView, wanted: str) -> bool:

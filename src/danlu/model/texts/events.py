@@ -103,6 +103,25 @@ EVENTS: dict[str, tuple[str, str]] = {
         "image {image}: making its environment of {packages} packages",
         "镜像 {image}：正在用 {packages} 个软件包制作环境",
     ),
+    "image-verifying": (
+        "image {image}: checking it on {flavor} before its first use there",
+        "镜像 {image}：首次用于 {flavor} 之前进行检查",
+    ),
+    "image-verified": (
+        (
+            "image {image}: {passed} checks passed on {flavor} after {took_s} s ({warned} with a"
+            " warning, {skipped} skipped)"
+        ),
+        "镜像 {image}：在 {flavor} 上通过 {passed} 项检查，用时 {took_s} 秒（警告 {warned} 项，跳过 {skipped} 项）",
+    ),
+    "image-verified-before": (
+        "image {image}: verified on {flavor} by job {job}, {passed} checks passed, {skipped} skipped",
+        "镜像 {image}：已由作业 {job} 在 {flavor} 上检查，通过 {passed} 项，跳过 {skipped} 项",
+    ),
+    "image-unverified-now": (
+        "image {image}: checks failed on {flavor}: {failed}",
+        "镜像 {image}：在 {flavor} 上未通过的检查：{failed}",
+    ),
     "image-fetching": (
         "image {image}: fetching what is not in the cache",
         "镜像 {image}：正在获取缓存中没有的内容",

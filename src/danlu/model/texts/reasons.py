@@ -81,18 +81,27 @@ REASONS: dict[str, tuple[str, str]] = {
         "the image '{image}' could not be had: {detail}",
         "无法获取镜像“{image}”：{detail}",
     ),
+    "image-unverified": (
+        (
+            "task {task} was not started: its image does not pass its checks on this flavor: {failed};"
+            " see danlu image show, or make it anew"
+        ),
+        (
+            "任务 {task} 未启动：其镜像在该规格上未通过检查：{failed}；请查看 danlu image show，或重新制作该镜像"
+        ),
+    ),
     "container-failed": (
         "the container could not be started: {detail}",
         "无法启动容器：{detail}",
     ),
     "gpus-missing": (
         (
-            "task {task} was not started: its container sees {found} GPU(s) and its flavor has {wanted};"
-            " see the row 'containers' of danlu doctor"
+            "task {task} was not started: it would see {found} GPU(s) and its flavor has {wanted};"
+            " see the rows 'GPUs' and 'containers' of danlu doctor"
         ),
         (
-            "任务 {task} 未启动：容器内可见 {found} 个 GPU，而规格要求 {wanted} 个；请查看 danlu doctor 的"
-            "“容器”一行"
+            "任务 {task} 未启动：其可见的 GPU 为 {found} 个，而规格要求 {wanted} 个；请查看 danlu doctor 的"
+            "“GPU”和“容器”两行"
         ),
     ),
     "output-failed": (

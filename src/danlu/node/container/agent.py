@@ -19,7 +19,7 @@ from danlu.model.errors import Refused
 from danlu.model.event import Level
 from danlu.model.reason import ReasonCode
 from danlu.model.script import World, world
-from danlu.node import ending, exits, identity, places, requirements, seen, tree
+from danlu.node import ending, exits, identity, places, requirements, seen, tree, verifying
 from danlu.node.agent import MOST_STARTS, Agent, Stopped
 from danlu.node.cgroup import CONTROLLERS, Limits
 from danlu.node.container import hold, metadata, outfit
@@ -168,21 +168,22 @@ class ContainerAgent(Agent):
         try:
             self._make(found)
             there = self._patiently(self._box.find, self._check)
-        except (RuntimeRefused, Refused, Stopped) as stopped:
+        except (RuntimeRefused, Refused, Stopped, StageFailed) as stopped:
             with suppress(RuntimeRefused, RuntimeAway):
                 self._box.remove()
-            self._publish_exit(
-                exits.stopped_before_start(self._directory)
-                if isinstance(stopped, Stopped)
-                else exits.unstarted(
-                    self._directory, ReasonCode.CONTAINER_FAILED, detail=str(stopped)
-                )
-            )
+            self._publish_exit(self._unstarted(stopped))
             return
         init = identity.of(there.pid) if there is not None and there.pid else None
         if init is not None:
             self._let_go(init)
         # Otherwise it has ended already, and had no leave to start anything: begin again.
+
+    def _unstarted(self, why: Exception) -> ExitFile:
+        if isinstance(why, Stopped):
+            return exits.stopped_before_start(self._directory)
+        if isinstance(why, StageFailed):
+            return exits.unstarted(self._directory, why.problem, **why.detail)
+        return exits.unstarted(self._directory, ReasonCode.CONTAINER_FAILED, detail=str(why))
 
     def _make(self, found: World) -> None:
         box = Path(self._directory.file(files.BOX))
@@ -206,6 +207,9 @@ class ContainerAgent(Agent):
             read_only=not self._facts.home,
         )
         env = outfit.variables(self._plan, found)
+        found = replace(
+            found, argv=verifying.order(self._directory, self._plan, found.argv, found.env)
+        )
         crash_point("container.staged", self._directory.path)
         self._patiently(lambda: self._box.make(self._facts.id, found, env, shape), self._check)
         self._entry.open()
@@ -330,9 +334,10 @@ class ContainerAgent(Agent):
         tap = Tap(self._entry.log, log, look)
         tap.start()
         try:
-            ContainerSupervisor(
-                self._directory, self._plan, init, self._signals, held, self._entry
-            ).run()
+            with verifying.Watch(self._directory, self._plan):
+                ContainerSupervisor(
+                    self._directory, self._plan, init, self._signals, held, self._entry
+                ).run()
             ended_at = now_ms()
             code = self._entry.ended()
             leftovers = 0 if code is None else self._see_off(init)

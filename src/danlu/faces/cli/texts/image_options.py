@@ -192,4 +192,12 @@ IMAGE_OPTIONS: dict[str, tuple[str, str]] = {
         "输出镜像的软件物料清单（CycloneDX，JSON）。",
     ),
     "image sbom.out": ("The file to write.", "要写入的文件。"),
+    "image verify": (
+        "Run the checks of an image as a job on a flavor; exit status 1 if one fails.",
+        "在某规格上以作业形式检查镜像；有检查未通过时退出码为 1。",
+    ),
+    "image verify.flavor": (
+        "The flavor to verify it on (default: that of jobs that name none).",
+        "用于检查的规格（默认为未指定规格的作业所用的规格）。",
+    ),
 }

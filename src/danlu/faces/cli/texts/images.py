@@ -106,6 +106,39 @@ IMAGES: dict[str, tuple[str, str]] = {
         "{packages} packages locked in {file}",
         "已将 {packages} 个软件包锁定到 {file}",
     ),
+    "columns.verify": ("NO|CHECK|RESULT|FOUND", "编号|检查|结果|详情"),
+    "verify-running": (
+        "verifying {image} on {flavor} as job {id}",
+        "正在以作业 {id} 在 {flavor} 上检查 {image}",
+    ),
+    "verify-good": (
+        "image {image} is verified on {flavor}: {pass} passed, {warn} with a warning, {skipped} skipped",
+        "镜像 {image} 已在 {flavor} 上通过检查：通过 {pass} 项，警告 {warn} 项，跳过 {skipped} 项",
+    ),
+    "verify-bad": (
+        "image {image} is not verified on {flavor}: {fail} failed, {pass} passed, {skipped} skipped",
+        "镜像 {image} 未在 {flavor} 上通过检查：失败 {fail} 项，通过 {pass} 项，跳过 {skipped} 项",
+    ),
+    "verify-no-gpus": (
+        "nothing is said about GPUs: the flavor has none",
+        "未检查与 GPU 有关的内容：该规格没有 GPU",
+    ),
+    "verify-line": (
+        (
+            "{status} on {flavor} ({realisation}) {at}: {pass} passed, {warn} with a warning, {fail}"
+            " failed, {skipped} skipped"
+        ),
+        (
+            "{flavor}（{realisation}）{status}，{at}：通过 {pass} 项，警告 {warn} 项，失败 {fail} 项，"
+            "跳过 {skipped} 项"
+        ),
+    ),
+    "verify-ok": ("verified", "已通过检查"),
+    "verify-failed": ("not verified", "未通过检查"),
+    "image-hole": (
+        "{package} {version}: {id} ({severity}), mended in {below}: {summary}; {source}",
+        "{package} {version}：{id}（{severity}），{below} 起已修复：{summary}；{source}",
+    ),
     "image-pushed": ("image {image} sent as {reference}", "镜像 {image} 已推送为 {reference}"),
     "image-saved": (
         "image {image} written to {path} ({size})",
