@@ -17,7 +17,7 @@ from typing import Any
 from danlu.model import limits
 from danlu.model.errors import Invalid
 from danlu.model.flavor import Flavor
-from danlu.model.resources import GIB, Shape
+from danlu.model.flavor_table import flavors_of
 
 PREFIX = "DANLU_"
 FILE = "danlu.toml"
@@ -377,7 +377,7 @@ def _checked(key: str, value: Any, source: str) -> Any:
         raise Invalid("setting-unknown", key=key, source=source, hint=hint)
     default = known[key].default
     if key == "flavors":
-        return _flavors(value, source)
+        return flavors_of(value, source)
     if isinstance(default, bool):
         return _boolean(key, value, source)
     if isinstance(default, int):
@@ -442,65 +442,3 @@ def _integer(key: str, value: Any, source: str) -> int:
         expected = f"a whole number from {low} to {high}"
         raise Invalid("setting-value", key=key, source=source, value=value, expected=expected)
     return number
-
-
-def _flavors(value: Any, source: str) -> tuple[Flavor, ...]:
-    if isinstance(value, tuple):
-        return value
-    if not isinstance(value, dict):
-        raise Invalid(
-            "setting-value",
-            key="flavors",
-            source=source,
-            value=value,
-            expected='tables of the settings file: [flavors."id"]',
-        )
-    return tuple(_flavor(name, table, source) for name, table in value.items())
-
-
-_NUMBERS = {
-    "cpus": "a whole number of at least 1",
-    "memory_gib": "a number of at least 0.001",
-    "gpus": "a whole number of at least 0",
-    "price_per_hour": "a number of at least 0",
-}
-_WHOLE = ("cpus", "gpus")
-_LEAST = {"cpus": 1.0, "memory_gib": 0.001}
-
-
-def _is_amount(value: object, *, least: float, whole: bool) -> bool:
-    """Whether `value` is a finite number that a flavor may hold."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return least <= value < 1e9 and (not whole or value == int(value))
-
-
-def _flavor(name: str, table: Any, source: str) -> Flavor:
-    known = {*_NUMBERS, "gpu_model"}
-    if not isinstance(table, dict) or not {"cpus", "memory_gib"} <= table.keys():
-        raise Invalid(
-            "setting-value",
-            key=f"flavors.{name}",
-            source=source,
-            value=table,
-            expected="a table with cpus and memory_gib",
-        )
-    for key, value in table.items():
-        if key not in known:
-            raise Invalid("setting-unknown", key=f"flavors.{name}.{key}", source=source, hint="")
-        expected = _NUMBERS.get(key, "")
-        if expected and not _is_amount(value, least=_LEAST.get(key, 0), whole=key in _WHOLE):
-            raise Invalid(
-                "setting-value",
-                key=f"flavors.{name}.{key}",
-                source=source,
-                value=value,
-                expected=expected,
-            )
-    shape = Shape(
-        int(table["cpus"]),
-        int(table["memory_gib"] * GIB),
-        int(table.get("gpus", 0)),
-        str(table.get("gpu_model", "")),
-    )
-    return Flavor(name, shape, float(table.get("price_per_hour", 0)))
