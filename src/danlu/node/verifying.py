@@ -57,6 +57,9 @@ def order(
 def _order(
     directory: TaskDirectory, plan: AgentPlan, argv: Sequence[str], env: Mapping[str, str]
 ) -> tuple[str, ...]:
+    for left in (files.VERIFY_WORD, files.VERIFIED, files.VERIFY):
+        # Of an agent that died before it started anything.
+        Path(directory.file(left)).unlink(missing_ok=True)
     task, inside = plan.plan, plan.container is not None
     full = _due(directory, plan, env)
     if not full and (inside or not task.gpus):
