@@ -18,9 +18,11 @@ from danlu.model.errors import Missing
 from danlu.model.job import Kind, Volume
 from danlu.model.notebook import HOME
 from danlu.ports.engine import LAB, Endpoints, Launch, Phase, Ref, Volumes
+from tests.containers import Podman
 from tests.contract.engines import (
     HANG_S,
     HOUSES,
+    ContainerHouse,
     House,
     MemoryHouse,
     ProcessHouse,
@@ -217,3 +219,26 @@ def test_a_volume_without_a_view_lies_behind_a_link(bare_house: ProcessHouse) ->
     used = bare_house.engine.volume_bytes("home-2")
     assert used is not None
     assert used >= 512
+
+
+def test_the_program_of_an_instance_runs_with_whatever_python_an_image_has(
+    tmp_path: Path, podman: Podman
+) -> None:
+    """Only the standard library is needed; what is missing is said."""
+    house = ContainerHouse(tmp_path, podman)
+    try:
+        ref = new_ref()
+        program = 'exec "$MA_SCRIPT_INTERPRETER" -m danlu_notebook'
+        plan = replace(
+            house.plan(ref, BUSY),
+            command=program,
+            kind=Kind.NOTEBOOK,
+        )
+        house.engine.launch([Launch(ref, "here", plan)])
+        seen = finish(house, ref)
+
+        assert seen.exit is not None
+        assert seen.exit.exit_code == 78
+        assert b"has no JupyterLab" in house.engine.logs(ref, 0).data
+    finally:
+        house.close()

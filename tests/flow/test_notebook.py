@@ -9,6 +9,7 @@ import pytest
 
 from danlu.engines.memory_script import Script
 from danlu.flow import notebook as wishes
+from danlu.flow.platform import Limits
 from danlu.model.attempt import State as JobState
 from danlu.model.errors import Invalid, Missing, Refused
 from danlu.model.idle import Idle
@@ -119,6 +120,21 @@ def test_a_job_that_cannot_be_submitted_is_a_failed_start(desk: Desk) -> None:
 
     assert found.reason is not None
     assert "MA_X" in found.reason.sentence()
+
+
+def test_a_start_for_which_there_is_no_room_waits(desk: Desk) -> None:
+    """A full queue is no fault of the notebook's."""
+    desk.limits = Limits(queued_jobs=0)
+    desk.restart()
+    made = desk.create()
+    for _ in range(3):
+        desk.turn(1)
+    assert desk.notebook(made).state is State.CREATING
+
+    desk.limits = Limits()
+    desk.restart()
+
+    desk.until(made, State.RUNNING)
 
 
 def test_lab_that_its_user_shuts_down_is_a_stop_and_a_crash_is_an_error(desk: Desk) -> None:

@@ -72,6 +72,7 @@ def test_a_renewal_counts_from_now_and_is_warned_of_anew(desk: Desk) -> None:
 
 
 def test_an_idle_notebook_is_stopped_and_a_used_one_is_not(desk: Desk) -> None:
+    """(fault 55) Never one that is used; an idle one at most 60 s late."""
     made = running(desk)
     desk.idle_for(5 * HOUR, 60)
     assert desk.notebook(made).state is State.RUNNING  # its processes work

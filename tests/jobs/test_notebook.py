@@ -178,6 +178,22 @@ def test_a_cell_that_sleeps_is_a_use(house: House) -> None:
     assert kernels()["detail"] == "1 open, 1 busy"
 
 
+def test_data_of_the_storage_is_there_at_each_start(house: House) -> None:
+    (house.home / "a.txt").write_text("of the storage")
+    house.good("obs", "cp", str(house.home / "a.txt"), "obs://danlu/notebook-data/a.txt")
+    data = "obs://danlu/notebook-data/=/home/ma-user/data"
+    made = house.json("notebook", "create", "mine", "--data-url", data)
+    instance = Instance(house, made)
+    session = {"path": "a.ipynb", "type": "notebook", "name": "a", "kernel": {"name": "python3"}}
+    kernel = instance.ask("POST", "/api/sessions", session)["kernel"]["id"]
+
+    copy = "shutil.copy('/home/ma-user/data/a.txt', '/home/ma-user/work/b.txt')"
+    instance.run(kernel, f"import shutil; {copy}")
+
+    kept = house.data / "engine/volumes" / made["id"] / "b.txt"
+    until(lambda: kept.exists() and kept.read_text() == "of the storage")
+
+
 def test_without_jupyterlab_the_start_says_so(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -30,6 +30,8 @@ from danlu.ports.records import Submitted
 
 log = logging.getLogger(__name__)
 
+NO_ROOM = (429, 507)
+"""What is refused for want of room, in the queue or on the disk, is tried again."""
 LAB_MISSING_EXIT = 78
 """What `danlu_notebook` exits with where there is no JupyterLab."""
 BEFORE_RUNNING = (AttemptState.QUEUED, AttemptState.PLACED, AttemptState.LAUNCHING)
@@ -149,6 +151,9 @@ class Life:
         except (EngineError, Unavailable):
             raise
         except PlatformError as error:
+            if error.http in NO_ROOM:
+                log.warning("notebook %s waits: %s", notebook.id, error)
+                return
             reason = Reason(ReasonCode.LAUNCH_FAILED, {"detail": str(error)})
             self._change(notebook, Event.FAILED, reason)
         crash_point("notebook.after-submit")
