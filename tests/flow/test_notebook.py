@@ -149,6 +149,16 @@ def test_lab_that_its_user_shuts_down_is_a_stop_and_a_crash_is_an_error(desk: De
     assert found.reason.code is ReasonCode.EXIT
 
 
+def test_whoever_stops_the_job_of_a_notebook_stops_the_notebook(desk: Desk) -> None:
+    made = running(desk)
+
+    desk.stop(desk.notebook(made).job_id)
+
+    stopped = desk.until(made, State.STOPPED)
+    assert stopped.reason is not None
+    assert stopped.reason.sentence() == "stopped by alice"
+
+
 def test_a_lost_machine_starts_it_again(desk: Desk) -> None:
     made = running(desk)
     ran_ms = desk.notebook(made).ran_ms

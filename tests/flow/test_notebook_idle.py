@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from danlu.engines.memory import ManualClock, MemoryEngine
 from danlu.flow import notebook as wishes
-from danlu.flow.activity import told
+from danlu.flow.activity import gpu, told
 from danlu.flow.notebook_idle import outlook
 from danlu.flow.platform import Limits
 from danlu.model.errors import Invalid, Refused
@@ -16,6 +18,7 @@ from danlu.model.idle import Idle, Signal
 from danlu.model.job import Intent
 from danlu.model.notebook import HOUR_MS, Hold, Lease, State
 from danlu.model.reason import ReasonCode
+from danlu.ports.engine import Ref, Sample
 from tests.flow.desk import READY, Desk, running
 
 HOUR = 3600
@@ -289,3 +292,36 @@ def test_an_instance_may_say_anything(
     signal = told(said, "processes", now)
 
     assert (signal.active_at, signal.goes_on) == expected
+
+
+NOW = 10_000_000
+
+
+class Gpus(MemoryEngine):
+    """An engine whose tasks have GPUs that are as busy as this."""
+
+    def __init__(self, *busy: float | None, newest_s: float = 0) -> None:
+        super().__init__(ManualClock())
+        last = NOW - round(newest_s * 1000)
+        self.samples = [
+            Sample(last - 60_000 * (len(busy) - 1 - index), gpu_busy=share)
+            for index, share in enumerate(busy)
+        ]
+
+    def stats(self, refs: Iterable[Ref]) -> Mapping[Ref, Sequence[Sample]]:
+        return dict.fromkeys(refs, self.samples)
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        (Gpus(0.0, 0.9, 0.0, 0.01), NOW - 120_000),
+        (Gpus(0.0, 0.9), NOW),
+        (Gpus(0.0, 0.0, 0.0), NOW - 120_000),  # since it is looked at
+        (Gpus(0.9, None), None),  # a driver that does not say any more
+        (Gpus(), None),
+        (Gpus(0.0, newest_s=100), None),  # nobody looks
+    ],
+)
+def test_a_gpu_is_used_when_it_was_busy_last(engine: Gpus, expected: int | None) -> None:
+    assert gpu(engine, Ref("job", 1, 0, "token"), NOW).active_at == expected

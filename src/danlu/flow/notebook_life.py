@@ -179,7 +179,9 @@ class Life:
         attempt = view.attempt
         if attempt.state not in FINAL:
             return False
-        event = Event.ENDED if attempt.state is AttemptState.SUCCEEDED else Event.FAILED
+        wanted = attempt.reason is not None and attempt.reason.code is ReasonCode.STOPPED
+        ended = attempt.state is AttemptState.SUCCEEDED or wanted
+        event = Event.ENDED if ended else Event.FAILED
         self._change(notebook, event, _why(attempt.reason))
         return True
 

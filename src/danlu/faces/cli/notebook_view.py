@@ -88,6 +88,7 @@ def _values(session: Session, one: Any) -> list[tuple[str, str]]:
         ("home", f"{view.size(home['used_bytes'])} / {limit}"),
         *(("data", f"{data['url']} {data['mount_path']}") for data in one["data_volumes"]),
         ("description", one["description"]),
+        ("job", ours["job_id"]),
         ("created", view.instant(one["create_at"])),
     ]
 

@@ -43,6 +43,7 @@ NOTEBOOKS: dict[str, tuple[str, str]] = {
     "notebook.home": ("home", "主目录"),
     "notebook.data": ("data", "数据"),
     "notebook.description": ("description", "描述"),
+    "notebook.job": ("job (danlu logs)", "作业（danlu logs）"),
     "notebook.created": ("created", "创建时间"),
     "idle-off": ("off", "关闭"),
     "idle-default": ("as the server says", "按服务器默认"),
