@@ -114,3 +114,17 @@ def test_what_says_when_and_where_stays_out(world: World, tmp_path: Path) -> Non
     assert platform.machine() == world.lock.arch
     assert (context / "torch" / "bin" / "run-torch").is_file()
     assert (context / "rest" / "bin" / "run-numpy").is_file()
+
+
+def test_what_a_package_carries_of_another_stays_as_it_is(world: World, tmp_path: Path) -> None:
+    """Some packages hold whole installed ones, list included; that is a file like others."""
+    world.realise()
+    inside = world.site() / "numpy" / "_vendor" / "other-1.0.dist-info"
+    (world.site() / "numpy").chmod(0o755)
+    inside.mkdir(parents=True)
+    (inside / "RECORD").write_text("z.py,sha256=x,1\na.pyc,,\n")
+
+    layout.lay_out(world.environment(), world.lock, tmp_path / "context")
+
+    (kept,) = (tmp_path / "context").rglob("other-1.0.dist-info/RECORD")
+    assert kept.read_text() == "z.py,sha256=x,1\na.pyc,,\n"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from danlu.images.refresh import Refreshed
     from danlu.model.image import Answer, Ask, Rejection
     from danlu.model.texts import Language
+    from danlu.model.verification import Advisory
     from danlu.node.datasets import DataSet, DataSets
     from danlu.node.gpu import Inventory
     from danlu.settings import Settings
@@ -99,6 +100,16 @@ def containers(
     version = f"{kind}, cgroup v{found.cgroups}, {found.socket}"
     unenforced = (*found.unenforced, *(() if found.seccomp else ("seccomp",)))
     return True, "", version, unenforced, found.gpu_driver, found.keeps
+
+
+def runtimes() -> tuple[dict[str, str], list[Advisory]]:
+    """The versions of what makes containers here, and the known holes of these."""
+    from danlu.images import advisories
+    from danlu.model.verification import Advisory
+    from danlu.node.runtimes import versions
+
+    found = versions()
+    return found, [Advisory(**one) for one in advisories.against(found, advisories.HOST)]
 
 
 def isolation() -> tuple[str, str, int]:

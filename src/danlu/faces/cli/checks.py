@@ -106,6 +106,13 @@ class Containers(NamedTuple):
     keeps: bool = True
 
 
+class Runtimes(NamedTuple):
+    """What makes containers here, with its version, and the ids of its known holes."""
+
+    versions: tuple[tuple[str, str], ...] = ()
+    holes: tuple[str, ...] = ()
+
+
 class Examined(NamedTuple):
     """What the checks look at."""
 
@@ -123,6 +130,7 @@ class Examined(NamedTuple):
     datasets: tuple[int, int, int] = (0, 0, 0)
     """How many data sets stay on this machine, their size, and the most there may be, in bytes."""
     containers: Containers = Containers()
+    runtimes: Runtimes = Runtimes()
 
 
 def every(examined: Examined) -> Iterator[Check]:
@@ -396,6 +404,19 @@ def containers(examined: Examined) -> Check:
     return Check("containers", OK, "containers.held", params)
 
 
+def runtimes(examined: Examined) -> Check:
+    """Versions of container programs with known holes; a warning where jobs depend on them."""
+    found = examined.runtimes
+    shown = ", ".join(f"{name} {version}" for name, version in found.versions)
+    params = {"found": shown, "holes": ", ".join(found.holes)}
+    if not found.versions:
+        return Check("runtimes", OK, "runtimes.none", params)
+    if not found.holes:
+        return Check("runtimes", OK, "plain", params)
+    level = WARN if examined.containers.wanted else OK
+    return Check("runtimes", level, "runtimes.holes", params)
+
+
 def locale(examined: Examined) -> Check:
     """File names in UTF-8."""
     encoding = examined.machine.encoding().lower()
@@ -437,6 +458,6 @@ def port(examined: Examined) -> Check:
 
 CHECKS: tuple[Callable[[Examined], Check], ...] = (
     system, python, environment, torch, driver, cuda, gpus, cpus, memory, limits, shm, data,
-    objects, disk, datasets, clock, cgroup, namespaces, landlock, containers, locale, server,
-    port,
+    objects, disk, datasets, clock, cgroup, namespaces, landlock, containers, runtimes, locale,
+    server, port,
 )  # fmt: skip

@@ -47,6 +47,7 @@ def doctor(session: Session) -> int:
         ),
         kept(session.data, loaded.dataset_cache_gib << 30),
         checks.Containers(*host.containers(loaded, session.language)),
+        runtimes(),
     )
     found = list(checks.every(examined))
     rows = [
@@ -67,6 +68,13 @@ def doctor(session: Session) -> int:
     else:
         session.terminal.table(session.text("columns.doctor").split("|"), rows, COLORS)
     return FAILED if failed else 0
+
+
+def runtimes() -> checks.Runtimes:
+    """What makes containers here, and what is known to be wrong with it."""
+    versions, holes = host.runtimes()
+    named = tuple(f"{one.id} ({one.package} < {one.below})" for one in holes)
+    return checks.Runtimes(tuple(versions.items()), named)
 
 
 def kept(data: str, limit: int) -> tuple[int, int, int]:

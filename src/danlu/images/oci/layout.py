@@ -40,13 +40,20 @@ def lay_out(environment: Path, lock: Lock, context: Path) -> set[str]:
         place.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
             place.symlink_to(os.readlink(path))  # noqa: PTH115 -- as it is written
-        elif name.endswith(".dist-info/RECORD"):
+        elif _is_list(path):
             place.write_text(_listed(path), "utf-8")
             place.chmod(0o444)
         else:
             os.link(path, place)
     _entry(lock, context / "entry")
     return parts
+
+
+def _is_list(path: Path) -> bool:
+    """Whether a file is an installed wheel's list; packages carry lists of what they hold, too."""
+    folder = path.parent
+    own = folder.name.endswith(".dist-info") and folder.parent.name == "site-packages"
+    return path.name == "RECORD" and own
 
 
 def _entry(lock: Lock, place: Path) -> None:

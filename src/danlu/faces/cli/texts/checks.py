@@ -24,6 +24,7 @@ CHECKS: dict[str, tuple[str, str]] = {
     "name.namespaces": ("namespaces", "命名空间"),
     "name.landlock": ("Landlock", "Landlock"),
     "name.containers": ("containers", "容器"),
+    "name.runtimes": ("container programs", "容器程序"),
     "name.locale": ("locale", "区域设置"),
     "name.server": ("server", "服务器"),
     "name.port": ("port", "端口"),
@@ -254,6 +255,19 @@ CHECKS: dict[str, tuple[str, str]] = {
             " the kernel's lsm= list"
         ),
         "无：任务可读取服务器用户能读取的一切；需要 Linux 5.13，且内核参数 lsm= 中包含 landlock",
+    ),
+    "runtimes.none": (
+        "none installed; images are built with podman: apt install podman",
+        "未安装；构建镜像需要 podman：apt install podman",
+    ),
+    "runtimes.holes": (
+        (
+            "{found}; known holes of these versions: {holes}; update them, unless the distribution has"
+            " mended them under its own number (its changelog says so)"
+        ),
+        (
+            "{found}；这些版本的已知漏洞：{holes}；请更新，除非发行版已在其自己的版本号下修复（见其更新日志）"
+        ),
     ),
     "containers.unused": (
         "not used: jobs run as processes (engine = process)",
