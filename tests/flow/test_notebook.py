@@ -9,6 +9,7 @@ import pytest
 
 from danlu.engines.memory_script import Script
 from danlu.flow import notebook as wishes
+from danlu.flow import notebook_life
 from danlu.flow.platform import Limits
 from danlu.model.attempt import State as JobState
 from danlu.model.errors import Invalid, Missing, Refused
@@ -16,6 +17,7 @@ from danlu.model.idle import Idle
 from danlu.model.job import Kind
 from danlu.model.notebook import HOUR_MS, Lease, State
 from danlu.model.reason import ReasonCode
+from danlu.ports.crash import POINTS
 from danlu.ports.records import JobQuery
 from tests.flow.desk import READY, Desk, running
 
@@ -287,3 +289,46 @@ def test_a_deletion_goes_on_after_a_restart(desk: Desk) -> None:
     with pytest.raises(Missing):
         desk.notebook(made)
     assert made not in desk.cluster.volumes
+
+
+class Died(Exception):
+    """The server was killed."""
+
+
+@pytest.mark.parametrize("point", [name for name in POINTS if name.startswith("notebook.")])
+def test_a_server_that_dies_at_any_point_is_followed_by_one_that_goes_on(
+    desk: Desk, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is on record is carried out once, whenever the one before it died."""
+    died: list[str] = []
+
+    def crash_point(name: str) -> None:
+        if name == point and not died:
+            died.append(name)
+            raise Died
+
+    monkeypatch.setattr(notebook_life, "crash_point", crash_point)
+
+    def turn() -> None:
+        try:
+            desk.turn(0.5)
+        except Died:
+            desk.restart()
+
+    made = desk.create()
+    desk.cluster.volumes[made] = 4096
+    for _ in range(20):
+        turn()
+    assert desk.notebook(made).state is State.RUNNING
+    assert [ref.job_id for ref in desk.engine.known()] == [desk.notebook(made).job_id]
+    assert desk.cluster.volumes == {made: 4096}
+
+    desk.wish(made, wishes.delete)
+    for _ in range(30):
+        turn()
+
+    assert died == [point]
+    assert desk.engine.known() == []
+    assert desk.cluster.volumes == {}
+    with pytest.raises(Missing):
+        desk.notebook(made)
