@@ -218,4 +218,6 @@ CHECKED = reply(
     }
 )
 
+OPENED_NOTEBOOK = reply({"url": STRING, "expires_s": INTEGER})
+
 EMPTY: Schema = {"type": "object"}

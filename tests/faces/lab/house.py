@@ -20,10 +20,11 @@ import danlu
 from danlu.faces.lab.instance import Instance, Phase, Sentence
 from danlu.model.errors import Missing, Unavailable
 from danlu.model.identity import Secret, User
+from danlu.model.notebook import lab_token
 from tests.faces.http.live import Live
 
 USER = User("user-1", "ann", "project-1", "domain-1")
-TOKEN = "secret-token"
+TOKEN = lab_token("0" * 32)
 PATIENCE_S = 60.0
 RUNTIME = Path(danlu.__file__).parent / "runtime"
 
@@ -52,6 +53,7 @@ class Known:
     """The notebooks there are."""
 
     instances: dict[str, Instance] = field(default_factory=dict)
+    used: list[str] = field(default_factory=list)
 
     def find(self, workspace: str, notebook: str) -> Instance | None:
         assert workspace == USER.workspace
@@ -65,6 +67,7 @@ class House:
         self.live = live
         self.known = Known()
         live.server.state.labs.instances = self.known
+        live.server.state.labs.used = self.known.used.append
 
     def add(
         self,

@@ -21,10 +21,9 @@ from playwright.sync_api import (
 )
 
 from danlu.faces.lab.instance import Instance, Phase, Sentence
-from tests.faces.lab.house import House, jupyter_lab
+from tests.faces.lab.house import TOKEN, House
 from tests.jupyter import chromium
 
-TOKEN = "a-token-that-only-the-proxy-knows"
 WAIT_MS = 60_000
 
 
@@ -45,17 +44,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     made.set_default_navigation_timeout(WAIT_MS)
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lab")
-
-
-@pytest.fixture(scope="module")
-def lab(jupyter: Path, folder: Path) -> Iterator[Path]:
-    with jupyter_lab(jupyter, folder, TOKEN) as path:
-        yield path
 
 
 def noted(asked: list[Request]) -> Callable[[Request], None]:

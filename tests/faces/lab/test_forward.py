@@ -12,7 +12,7 @@ import pytest
 
 from danlu.faces.lab.instance import Instance
 from tests.faces.http.live import Answer
-from tests.faces.lab.house import House, answering, head_of, listening
+from tests.faces.lab.house import TOKEN, House, answering, head_of, listening
 
 MIB = 1 << 20
 HINTS = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
@@ -59,7 +59,7 @@ def test_lab_gets_its_token_and_nothing_of_ours(house: House, tmp_path: Path) ->
     pairs = [(name.lower(), value) for name, value in answer.json["headers"]]
     assert sorted(pairs) == [
         ("accept-language", "zh"),
-        ("authorization", "token secret-token"),
+        ("authorization", f"token {TOKEN}"),
         ("connection", "close"),
         ("cookie", "_xsrf=abc"),
         ("host", house.host(one)),

@@ -16,7 +16,7 @@ from websockets.sync.server import ServerConnection, unix_serve
 from websockets.typing import Subprotocol
 
 from danlu.faces.lab.instance import Instance, Phase
-from tests.faces.lab.house import House, answering, head_of, listening
+from tests.faces.lab.house import TOKEN, House, answering, head_of, listening
 
 MIB = 1 << 20
 PROTOCOL = Subprotocol("v1.kernel.websocket.jupyter.org")
@@ -84,7 +84,7 @@ def test_messages_both_ways_and_the_subprotocol(house: House, tmp_path: Path) ->
             browser.send("text")
             browser.send(b"\0binary")
             assert (browser.recv(60), browser.recv(60)) == ("text", b"\0binary")
-    expected = "/api/kernels/1/channels?session_id=2", "token secret-token", "_xsrf=1"
+    expected = "/api/kernels/1/channels?session_id=2", f"token {TOKEN}", "_xsrf=1"
     assert seen.get(timeout=60) == (*expected, house.host(one))
 
 

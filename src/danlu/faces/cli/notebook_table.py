@@ -34,6 +34,13 @@ NOTEBOOK_COMMANDS: tuple[Command, ...] = (
     ),
     Command("notebooks", "notebook ls", f"{_HOME}:ls"),
     Command("notebooks", "notebook show", f"{_HOME}:show", (), (_NOTEBOOK,)),
+    Command(
+        "notebooks",
+        "notebook open",
+        "danlu.faces.cli.notebook_open:run",
+        (Option("print_only", "--print", kind=FLAG),),
+        (_NOTEBOOK,),
+    ),
     Command("notebooks", "notebook start", f"{_HOME}:start", (_NO_WAIT,), (_NOTEBOOK,)),
     Command("notebooks", "notebook stop", f"{_HOME}:stop", (_NO_WAIT,), (_NOTEBOOK,)),
     Command(

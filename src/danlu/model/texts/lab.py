@@ -63,6 +63,10 @@ LAB_ERRORS: dict[str, tuple[str, str]] = {
             " notebook stop {notebook}"
         ),
     ),
+    "lab-not-running": (
+        "notebook '{name}' is {state}, there is nothing to open; type: danlu notebook start {notebook}",
+        "Notebook“{name}”的状态为 {state}，无可打开；请执行：danlu notebook start {notebook}",
+    ),
     "lab-no-origin": (
         (
             "this server was asked as '{host}' and has no domain for notebooks; set notebook_domain"

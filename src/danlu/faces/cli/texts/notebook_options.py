@@ -58,6 +58,14 @@ NOTEBOOK_OPTIONS: dict[str, tuple[str, str]] = {
         "Show a notebook: how it is, until when it runs and why, and each sign of its use.",
         "显示 Notebook 的状态、停止时间及原因，以及各项使用迹象。",
     ),
+    "notebook open": (
+        "Open JupyterLab of a notebook in the browser, by a link that is good once and for a minute.",
+        "在浏览器中打开 Notebook 的 JupyterLab；所用链接仅一次有效，且一分钟内有效。",
+    ),
+    "notebook open.print_only": (
+        "Print the link, and start no browser.",
+        "只输出链接，不启动浏览器。",
+    ),
     "notebook start": (
         "Start a notebook that was stopped, with the home it had.",
         "以原有主目录启动已停止的 Notebook。",

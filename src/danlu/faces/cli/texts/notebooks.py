@@ -12,6 +12,10 @@ NOTEBOOKS: dict[str, tuple[str, str]] = {
         "no notebooks yet; create one: danlu notebook create NAME",
         "还没有 Notebook；可创建：danlu notebook create 名称",
     ),
+    "notebook-opened": (
+        "{name} opens in the browser; a link for another one: danlu notebook open --print {name}",
+        "正在浏览器中打开 {name}；供其他浏览器使用的链接：danlu notebook open --print {name}",
+    ),
     "notebook-progress": ("{name}: {step}", "{name}：{step}"),
     "notebook-is": ("{name} is {state}", "{name}：{state}"),
     "notebook-is-until": (
