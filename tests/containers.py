@@ -62,6 +62,8 @@ class Podman:
         self._conf.write_text(CONF, "ascii")
         self.socket = str(folder / "podman.sock")
         self.image = f"localhost/danlu-test:{recipe()}"
+        self.facts: dict[str, bytes] = {}
+        """What engines have found out about images, by the name of its file."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import secrets
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +21,7 @@ from danlu.engines.container import ContainerEngine
 from danlu.engines.memory import Cluster, ManualClock, MemoryEngine
 from danlu.engines.memory_script import Script
 from danlu.engines.process import ProcessEngine
+from danlu.engines.process.starter import Starter
 from danlu.model.script import TaskPlan
 from danlu.ports.engine import Engine, Launch, Phase, Ref, Seen
 from danlu.ports.task_directory import Isolation, Storing
@@ -177,10 +181,42 @@ def _code(program: Program) -> int:
     return {"SIGKILL": 137, "SIGSEGV": 139}.get(program.signal, program.exit_code)
 
 
-class ProcessHouse:
-    """`packages` is where agents find modules beyond the standard library, other than ours."""
+class LastingStarter(Starter):
+    """One that engines share: it takes longer to begin than the tasks of most tests take."""
 
-    def __init__(self, root: Path, *, packages: str = "", **options: Any) -> None:
+    def close(self) -> None:
+        """It goes on, until the tests end."""
+
+
+_starters: dict[object, LastingStarter] = {}
+
+
+class SharedStarter(ProcessEngine):
+    """An engine whose starter was there before it, and goes on without it."""
+
+    def _new_starter(self, environment: Mapping[str, str]) -> Starter:
+        key = (self._isolation.namespaces, *sorted(environment.items()))
+        if key not in _starters:
+            errors = Path(tempfile.mkdtemp(prefix="danlu-starter-")) / "agents.err"
+            atexit.register(shutil.rmtree, errors.parent, ignore_errors=True)
+            bare = not self._isolation.namespaces
+            _starters[key] = LastingStarter(errors, environment, bare=bare)
+        return _starters[key]
+
+
+class SharedContainer(SharedStarter, ContainerEngine):
+    """The same for containers."""
+
+
+class ProcessHouse:
+    """`packages` is where agents find modules beyond the standard library, other than ours. With
+    `own_starter` each engine begins and ends a starter, as a server's does.
+    """
+
+    def __init__(
+        self, root: Path, *, packages: str = "", own_starter: bool = False, **options: Any
+    ) -> None:
+        self._own_starter = own_starter
         # As people name them: every path of every task has a space and Chinese in it.
         self.root = root / "数据 data"
         # The checkout may lie where tasks do not look, below /tmp or in a home.
@@ -190,7 +226,8 @@ class ProcessHouse:
         self._open()
 
     def _open(self) -> None:
-        self.engine: ProcessEngine = ProcessEngine(
+        made = ProcessEngine if self._own_starter else SharedStarter
+        self.engine: ProcessEngine = made(
             self.root / "engine",
             lambda _plan: Path(sys.prefix),
             **{"objects": {"kind": "folder", "root": self.objects}, **self.options},
@@ -257,7 +294,13 @@ class ContainerHouse(ProcessHouse):
         super().__init__(root, **options)
 
     def _open(self) -> None:
-        self.engine = ContainerEngine(
+        # Every engine looks into an image once, which takes as long as running a task in it.
+        known = self.root / "engine" / "images"
+        known.mkdir(parents=True, exist_ok=True)
+        for name, content in self.podman.facts.items():
+            (known / name).write_bytes(content)
+        made = ContainerEngine if self._own_starter else SharedContainer
+        self.engine = made(
             self.root / "engine",
             self.podman.socket,
             image=self.podman.image,
@@ -270,6 +313,11 @@ class ContainerHouse(ProcessHouse):
 
     def dying(self) -> dict[str, str]:
         return {"socket": self.podman.socket, "image": self.podman.image}
+
+    def close(self) -> None:
+        super().close()
+        for path in (self.root / "engine" / "images").glob("*.json"):
+            self.podman.facts[path.name] = path.read_bytes()
 
 
 HOUSES: dict[str, Callable[[Path, pytest.FixtureRequest], House]] = {

@@ -41,6 +41,15 @@ from tests.contract.tasks import (
     wait,
 )
 
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[ProcessHouse]:
+    """One whose starter is its own: these tests look at what it does."""
+    made = ProcessHouse(tmp_path, own_starter=True)
+    yield made
+    made.close()
+
+
 SPARE = 3 + bool(namespaces.offered().kind)
 """An agent, its shim, what will be the program, and the first process of its namespace."""
 

@@ -127,9 +127,7 @@ class ProcessEngine:
         agent_environment |= crash.environment()
         self._agent_environment = agent_environment
         self._errors = self._root / "agents.err"
-        self._starter = Starter(
-            self._errors, agent_environment, bare=not self._isolation.namespaces
-        )
+        self._starter = self._new_starter(agent_environment)
         self._starter.warm()
         self._volumes = Volumes(self._root / "volumes")
         for leftover in self._tasks_root.glob(f"{UNBORN}*"):
@@ -170,6 +168,11 @@ class ProcessEngine:
     def remove_volume(self, name: str) -> None:
         """Remove a volume with all that is in it."""
         self._volumes.remove(name)
+
+    def _new_starter(self, environment: Mapping[str, str]) -> Starter:
+        """What starts agents, in these variables."""
+        bare = not self._isolation.namespaces
+        return Starter(self._errors, environment, bare=bare)
 
     @property
     def _apart(self) -> bool:
