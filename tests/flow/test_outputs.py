@@ -42,7 +42,7 @@ def deliver(house: House, view: JobView, task: str, files: dict[str, bytes]) -> 
 
 
 def problems(house: House, view: JobView) -> dict[str, Problem]:
-    return {one.name: one.problem for one in outputs.check(house.platform, view)}
+    return {one.name: one.problem for one in outputs.check(house.platform, view) if one}
 
 
 def test_what_is_not_delivered_has_no_manifest(house: House, view: JobView) -> None:
@@ -68,6 +68,20 @@ def test_every_file_is_compared(house: House, view: JobView) -> None:
     assert problems(house, view) == {
         "a": Problem.NONE, "b": Problem.CONTENT, "c": Problem.SIZE, "d": Problem.MISSING,
     }  # fmt: skip
+
+
+def test_a_large_file_is_not_read_in_one_go(
+    house: House, view: JobView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks has one thread for many files, and others that want it."""
+    monkeypatch.setattr(outputs, "REST_BYTES", 1 << 20)
+    deliver(house, view, "worker-0", {"small": b"s", "large": bytes(5 << 20)})
+    told = list(outputs.check(house.platform, view))
+    assert told.count(None) >= 3
+    assert {one.name: one.problem for one in told if one} == {
+        "small": Problem.NONE,
+        "large": Problem.NONE,
+    }
 
 
 def test_a_name_that_several_tasks_wrote_is_what_one_of_them_delivered(

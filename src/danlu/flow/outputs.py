@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 
 from danlu.flow.platform import Platform
@@ -23,6 +23,8 @@ from danlu.model.url import LocalUrl, ObjectUrl, Url
 from danlu.ports.objects import ObjectStore, Shelf
 
 MANIFEST_BYTES = 64 << 20
+REST_BYTES = 64 << 20
+"""So much of a file is read in one go."""
 
 
 def delivered(platform: Platform, view: JobView) -> list[Delivered]:
@@ -37,9 +39,10 @@ def delivered(platform: Platform, view: JobView) -> list[Delivered]:
     return found
 
 
-def check(platform: Platform, view: JobView) -> Iterator[Checked]:
+def check(platform: Platform, view: JobView) -> Iterator[Checked | None]:
     """Read every file that was delivered, and compare it with its manifest. Where tasks wrote the
-    same name to one output, it has to be what one of them delivered.
+    same name to one output, it has to be what one of them delivered. None comes in the middle of a
+    large file: time to let others go first.
     """
     wanted: dict[str, tuple[Shelf, dict[str, set[File]]]] = {}
     for one in delivered(platform, view):
@@ -49,7 +52,8 @@ def check(platform: Platform, view: JobView) -> Iterator[Checked]:
     for output, (shelf, files) in wanted.items():
         for name, versions in files.items():
             size = max(file.size for file in versions)
-            yield Checked(output, name, size, _problem(shelf, name, versions))
+            problem = yield from _problem(shelf, name, versions)
+            yield Checked(output, name, size, problem)
 
 
 def sweep(platform: Platform, view: JobView) -> None:
@@ -64,12 +68,15 @@ def sweep(platform: Platform, view: JobView) -> None:
                 platform.objects.delete(place.bucket, dead)
 
 
-def _problem(shelf: Shelf, name: str, versions: set[File]) -> Problem:
-    digest, size = hashlib.sha256(), 0
+def _problem(shelf: Shelf, name: str, versions: set[File]) -> Generator[None, None, Problem]:
+    digest, size, rest_at = hashlib.sha256(), 0, REST_BYTES
     try:
         for chunk in shelf.read(name):
             digest.update(chunk)
             size += len(chunk)
+            if size >= rest_at:
+                rest_at += REST_BYTES
+                yield None
     except Missing:
         return Problem.MISSING
     except (PlatformError, OSError):

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from danlu.model.errors import PlatformError, Refused, Unavailable
 from danlu.stores import disk
+from danlu.stores.damage import damage
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -124,9 +125,8 @@ def _database(source: Path, target: Path) -> str:
     """Copy the records as of now; their schema's revision."""
     copy_database(source, target)
     with contextlib.closing(sqlite3.connect(target)) as connection:
-        damaged = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
-        if damaged != ["ok"]:
-            raise Refused("database-damaged", path=source, detail=str(damaged[0]))
+        if found := damage(connection):
+            raise Refused("database-damaged", path=source, detail=found)
         query = "SELECT version_num FROM danlu_revision"
         return str(connection.execute(query).fetchone()[0])
 

@@ -28,6 +28,7 @@ from danlu.stores.backup import (
     told,
     write_json,
 )
+from danlu.stores.damage import damage
 
 STAGED = ".restoring"
 MARKER = "restore.json"
@@ -172,9 +173,8 @@ def _stage(parts: Parts, source: Path, manifest: Manifest, staged: Path, now: in
 def _mark(database: Path, source: Path, now: int) -> None:
     """Check the records, and note in them when they were restored."""
     with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        said = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
-        if said != ["ok"]:
-            raise Refused("backup-damaged", path=source / database.name, detail=said[0])
+        if found := damage(connection):
+            raise Refused("backup-damaged", path=source / database.name, detail=found)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(
             "INSERT INTO settings (key, value) VALUES (?, ?)"

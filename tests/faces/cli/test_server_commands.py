@@ -102,7 +102,7 @@ def test_serve_in_the_foreground(empty: House, number: signal.Signals) -> None:
     process = empty.start("serve", "--port", "0", "--ready-file", str(ready))
     until(ready.exists)
     said = json.loads(ready.read_text())
-    assert {"api", "console", "region", "project_id", "access_key", "secret_key"} <= said.keys()
+    assert {"api", "region", "project_id", "access_key", "secret_key"} <= said.keys()
     assert stat.S_IMODE(ready.stat().st_mode) == 0o600
     process.send_signal(number)
     process.communicate(timeout=HANG_S)

@@ -95,7 +95,7 @@ def test_ready_means_listening_and_says_how_to_get_in(tmp_path: Path) -> None:
     with process(tmp_path) as started:
         said = ready(tmp_path, started)
         assert stat.S_IMODE((tmp_path / "server.json").stat().st_mode) == 0o600
-        assert {"api", "console", "region", "project_id", "access_key", "secret_key"} <= said.keys()
+        assert {"api", "region", "project_id", "access_key", "secret_key"} <= said.keys()
         assert said["region"] == "danlu-local"
         path = f"/v2/{said['project_id']}/training-job-flavors"
         assert request(said, "GET", path)[0] == 200

@@ -58,17 +58,24 @@ async def check_job_outputs(server: Server, call: Call) -> Answer:
     return Streamed(until_gone(call, _lines(server, checked)), LINES)
 
 
-async def _lines(server: Server, checked: Iterator[Checked]) -> AsyncGenerator[bytes, None]:
-    while lines := await server.on_worker(_some, checked):
-        yield lines
+async def _lines(server: Server, checked: Iterator[Checked | None]) -> AsyncGenerator[bytes, None]:
+    """A worker is held for so many files or bytes at once, however large a file is."""
+    more = True
+    while more:
+        lines, more = await server.on_worker(_some, checked)
+        if lines:
+            yield lines
 
 
-def _some(checked: Iterator[Checked]) -> bytes:
+def _some(checked: Iterator[Checked | None]) -> tuple[bytes, bool]:
+    """Some lines, and whether there may be more."""
     lines: list[bytes] = []
     size = 0
     for one in checked:
+        if one is None:
+            return b"".join(lines), True
         lines.append(encode(wire.checked(one)) + b"\n")
         size += one.size
         if len(lines) >= TOGETHER or size >= TOGETHER_BYTES:
-            break
-    return b"".join(lines)
+            return b"".join(lines), True
+    return b"".join(lines), False

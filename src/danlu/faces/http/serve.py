@@ -179,7 +179,6 @@ def ready_data(running: Running, api: str) -> dict[str, str | int]:
     return {
         "api": api,
         "obs": running.platform.obs,
-        "console": f"{api}/console/",
         "region": running.workspace.region,
         "project_id": running.workspace.id,
         "access_key": admin.access_key,

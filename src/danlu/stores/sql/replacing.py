@@ -17,6 +17,7 @@ from pathlib import Path
 
 from danlu.model.errors import Refused, Unavailable
 from danlu.stores import disk
+from danlu.stores.damage import damage
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def _counted(connection: sqlite3.Connection) -> dict[str, int]:
 
 def _verify(connection: sqlite3.Connection, path: Path, before: dict[str, int]) -> None:
     """Refused unless the changed copy is whole and no table that it still has lost a row."""
-    wrong = [row[0] for row in connection.execute("PRAGMA quick_check(1)") if row[0] != "ok"]
+    wrong = [found] if (found := damage(connection)) else []
     lost = connection.execute("PRAGMA foreign_key_check").fetchmany(1)
     wrong += [f"{row[0]}: a row points nowhere" for row in lost]
     after = _counted(connection)

@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from danlu.model.errors import Invalid, PlatformError, Refused, Unavailable
 from danlu.stores import disk
+from danlu.stores.damage import damage
 from danlu.stores.mounts import mount_of
 from danlu.stores.sql import replacing
 from danlu.stores.sql.database import CONFLICT, Connection, Row, Statements
@@ -113,13 +114,13 @@ class Sqlite:
         connection = self.connect(writing=False)
         try:
             self._witness.check(cast("sqlite3.Connection", connection))
-            found = [row[0] for row in connection.execute("PRAGMA quick_check(1)").fetchall()]
+            found = damage(connection)
         except sqlite3.Error as error:
             raise self.translate(error) from error
         finally:
             connection.close()
-        if found != ["ok"]:
-            raise Refused("database-damaged", path=self.name, detail="; ".join(found))
+        if found:
+            raise Refused("database-damaged", path=self.name, detail=found)
 
     def begin(self, connection: Connection) -> None:
         """Take the write lock at once: a lock that is only upgraded later fails at once."""
