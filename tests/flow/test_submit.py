@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -21,7 +22,7 @@ from danlu.model.image import Rejection
 from danlu.model.job import EngineChoice, Input, JobSpec, Output
 from danlu.model.resources import GIB, Gpu, Shape
 from danlu.model.url import LocalUrl, ObjectUrl
-from danlu.node.reach import closed_to_all
+from danlu.node.reach import closed_to_all, unwritable
 from danlu.ports.engine import Powers
 from danlu.ports.records import JobQuery, Records, Submission, Submitted
 from tests.flow.house import NODE, House
@@ -313,3 +314,16 @@ def test_while_no_node_answers_a_submit_is_put_off_and_not_refused(
     assert caught.value.key == "no-node-answers"
     house.engine.faults.deaf = False
     assert house.platform.catalog.flavor("", 1, "flavor").id
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_it_is_waited_for(
+    house: House, tmp_path: Path
+) -> None:
+    house.platform = replace(house.platform, unwritable=unwritable)
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file/below/it"):
+        error = refused(house, outputs=(Output("out", LocalUrl(str(path))),))
+        assert (error.key, error.http) == ("path-unwritable", 409)
+        assert f"cannot write to {tmp_path / 'file'};" in str(error)
+    house.submit(outputs=(Output("out", LocalUrl(str(tmp_path / "not/there/yet"))),))
+    assert not (tmp_path / "not").exists()

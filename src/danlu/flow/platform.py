@@ -99,6 +99,8 @@ class Platform:
     """Why a version of torch cannot run on GPUs of these models; None where nothing is known."""
     closed: Callable[[str], str] = nothing_closed
     """What a path of this machine is, holds or lies in that no job may be given; empty = none."""
+    unwritable: Callable[[str], str] = nothing_closed
+    """What of a path of this machine keeps jobs from writing below it; empty = nothing does."""
     owner: Callable[[str], str] = nobodys
     """The workspace that a bucket belongs to; empty = it is everybody's."""
     readers: tuple[tuple[str, Reader], ...] = ()

@@ -64,6 +64,7 @@ def check(
             _input(places, channel.url, field)
     for index, output in enumerate(spec.outputs):
         places.allow(output.url, OUTPUT_FIELD.format(index))
+        _writable(platform, output.url, OUTPUT_FIELD.format(index))
         writer = board.writer(output.url)
         if writer is not None:
             raise _shared(index, output.url, writer)
@@ -235,6 +236,12 @@ def _input(places: _Places, url: Url, field: str) -> None:
         places.allow(url, field)
     elif not places.any_below(url, field) and not (url.key and places.exists(url)):
         raise Invalid("object-missing", field=field, value=url)
+
+
+def _writable(platform: Platform, url: Url, field: str) -> None:
+    """Refused where nothing can be written: better now than when a job has trained."""
+    if isinstance(url, LocalUrl) and (path := platform.unwritable(url.path)):
+        raise Refused("path-unwritable", field=field, value=url.path, path=path)
 
 
 def _claim(board: Board, job: Job) -> None:

@@ -59,6 +59,16 @@ class Reach:
     given: tuple[str, ...] = ()
 
 
+def unwritable(path: str) -> str:
+    """What of a path keeps this process from making files below it: itself, or the nearest that is
+    there above it; empty where nothing does.
+    """
+    while not os.path.lexists(path) and path != "/":
+        path = os.path.dirname(path)  # noqa: PTH120 -- as text
+    able = os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)  # noqa: PTH112 -- as text
+    return "" if able else path
+
+
 def closed_to_all(path: str, servers: Sequence[str], *, but: str) -> str:
     """What `path` is, holds or lies in that no job may be given, named by whoever asks for it: the
     system's secrets, and what the server keeps at `servers`. Empty where it is none of that, or

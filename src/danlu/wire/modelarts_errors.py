@@ -72,6 +72,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "bucket-denied": OBS_PATH,
         "path-missing": OBS_PATH,
         "path-closed": OBS_PATH,
+        "path-unwritable": OBS_PATH,
         "path-local-refused": OBS_PATH,
         "output-shared": OBS_PATH,
         "code-dir-missing": CODE_DIR,

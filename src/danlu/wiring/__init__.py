@@ -15,7 +15,7 @@ from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
 from danlu.model.identity import AccessKey, Secret, Workspace
 from danlu.model.verification import Verify
-from danlu.node.reach import closed_to_all
+from danlu.node.reach import closed_to_all, unwritable
 from danlu.ports.engine import Closes, Engine
 from danlu.settings import Settings, check_environment
 from danlu.wiring import environments, images
@@ -145,6 +145,7 @@ def _opened(
         api=own[0],
         obs=own[1],
         region=settings.region,
+        unwritable=unwritable,
         owner=buckets.owner,
         restored_at=int(records.setting(RESTORED_AT) or 0),
         against_torch=against_torch,

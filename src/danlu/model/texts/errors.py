@@ -166,6 +166,16 @@ ERRORS: dict[str, tuple[str, str]] = {
         ),
         "{field} 为“{value}”，而桶“{bucket}”属于其他项目；请使用自己的桶（`danlu obs ls` 可列出）",
     ),
+    "path-unwritable": (
+        (
+            "{field} is '{value}', and the server's user cannot write to {path}; name a directory"
+            " that this user may write to, or change its owner or mode"
+        ),
+        (
+            "字段 {field} 的值为“{value}”，而服务器的用户无法写入 {path}；请改用该用户可写的目录，"
+            "或修改其属主或权限"
+        ),
+    ),
     "path-closed": (
         (
             "{field} is '{value}', which no job may be given: {closed} is there, lies below it, or"
