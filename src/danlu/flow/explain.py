@@ -43,12 +43,12 @@ def why(platform: Platform, board: Board, job_id: str) -> queue.Why | None:
 
 def _rest(platform: Platform, entry: Entry) -> dict[str, str | int]:
     """Which attempt waits how long yet, and how the one before it ended."""
-    job, attempt = entry.job, entry.attempt
+    attempt = entry.attempt
     number = attempt.key.number
     left_s = max(0, (attempt.due_at or 0) - platform.clock.now()) / 1000
-    earlier = platform.records.attempts(job.workspace, job.id)
-    reasons = [one.reason for one, _ in earlier if one.key.number == number - 1 and one.reason]
-    told = reasons[0].told() if reasons else {}
+    before = platform.attempt(entry.view, number - 1)
+    reason = before.attempt.reason if before is not None else None
+    told = reason.told() if reason is not None else {}
     return {**told, "attempt": number, "delay_s": f"{left_s:.0f}"}
 
 

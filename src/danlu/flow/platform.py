@@ -10,7 +10,7 @@ from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing
 from danlu.model.idle import Signal
 from danlu.model.image import Rejection
-from danlu.model.job import JobSpec
+from danlu.model.job import JobSpec, JobView
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.verification import Verification, Verify
 from danlu.ports.engine import Engine, Ref
@@ -109,6 +109,17 @@ class Platform:
     """How the image of a job was verified on its flavor; None where it was not."""
     restored_at: int = 0
     """When the records were restored from a backup; 0 if they never were."""
+
+    def attempt(self, view: JobView, number: int) -> JobView | None:
+        """A job with one of its attempts in place of the one that it has; None where there is none
+        of that number.
+        """
+        if number == view.attempt.key.number:
+            return view
+        for attempt, tasks in self.records.attempts(view.job.workspace, view.job.id):
+            if attempt.key.number == number:
+                return JobView(view.job, attempt, tuple(tasks))
+        return None
 
     def is_from_backup(self, attempt: Attempt) -> bool:
         """Whether the attempt is older than the restore: its tasks may have ended since without a

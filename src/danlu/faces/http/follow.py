@@ -88,17 +88,10 @@ class Tails:
         if entry is not None and entry.key.number == tail.attempt:
             return entry.view
         view = self._platform.records.job(tail.workspace, tail.job_id)
-        if view.attempt.key.number != tail.attempt:
-            view = self._earlier(view, tail)
+        view = self._platform.attempt(view, tail.attempt) or view
         if view.attempt.state in FINAL:
             tail.final = view
         return view
-
-    def _earlier(self, view: JobView, tail: Tail) -> JobView:
-        known = self._platform.records.attempts(tail.workspace, tail.job_id)
-        found = (one for one in known if one[0].key.number == tail.attempt)
-        attempt, tasks = next(found, (view.attempt, view.tasks))
-        return JobView(view.job, attempt, tuple(tasks))
 
     def _join(self, view: JobView, task: str) -> Tail:
         number = view.attempt.key.number

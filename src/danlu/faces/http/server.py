@@ -155,12 +155,10 @@ class Server:
     def attempt(self, workspace: str, job_id: str, number: int) -> JobView:
         """A job with one of its attempts, 0 = the latest; Missing if there is none such."""
         view = self.view(workspace, job_id)
-        if number in (0, view.attempt.key.number):
-            return view
-        for attempt, tasks in self.platform.records.attempts(workspace, job_id):
-            if attempt.key.number == number:
-                return JobView(view.job, attempt, tuple(tasks))
         count = view.attempt.key.number
+        found = self.platform.attempt(view, number or count)
+        if found is not None:
+            return found
         raise Missing("attempt-missing", job=job_id, attempt=number, count=count)
 
     def index(self, view: JobView, task: str) -> lines.Index:
