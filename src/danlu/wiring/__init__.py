@@ -104,14 +104,12 @@ def _opened(
 
     data = settings.data
     clock, dice, ending = SystemClock(), SystemDice(), Ending()
-    reserve = settings.reserve_mib << 20
-    where = settings.database or str(data / DATABASE)
     records = open_records(
-        where,
+        settings.database or str(data / DATABASE),
         data / KEY_FILE,
         clock,
         ending,
-        reserve,
+        settings.reserve_mib << 20,
         anywhere=settings.allow_network_disk,
         sole=True,
     )
