@@ -99,8 +99,10 @@ class Catalog:
         registry, or nothing (= the default). Invalid where there is no such thing here.
         """
         if self.takes_images:
-            self._check_image(choice, field)
-            return None
+            ours = self._built(choice)
+            if ours is None:
+                self._check_image(choice, field)
+            return ours
         if choice.image_url:
             return self._image(choice.image_url, f"{field}.image_url", "image-unknown")
         name = choice.engine_id or choice.engine_name
@@ -114,6 +116,21 @@ class Catalog:
         except Missing:
             known = ", ".join(one.id for one in self.environments()) or "none"
             raise Invalid(key, field=field, value=word, engines=known) from None
+
+    def _built(self, choice: EngineChoice) -> ImageView | None:
+        """The image of ours that is meant, whose container image was built here; None where the
+        words mean none. Missing, with what to do, where it was not built.
+        """
+        word = choice.image_url or choice.engine_id or choice.engine_name
+        if not word:
+            return None
+        try:
+            found = self.images(word)
+        except Missing:
+            return None
+        if found.built is None:
+            raise Missing("image-not-built", image=found.name)
+        return found
 
     def _check_image(self, choice: EngineChoice, field: str) -> None:
         if choice.engine_id or choice.engine_name:

@@ -181,6 +181,7 @@ def _own(settings: Settings) -> list[str]:
 def container_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noqa: ARG001 - as below
     """Tasks in containers of podman or Docker on this machine."""
     from danlu.engines.container import ContainerEngine
+    from danlu.engines.container.engine import OwnImages
     from danlu.engines.container.runtime import socket_of
 
     return ContainerEngine(
@@ -188,6 +189,7 @@ def container_engine(settings: Settings, objects: ObjectStore) -> Engine:  # noq
         socket_of(settings.container_socket),
         storing.spec(settings),
         image=settings.container_image,
+        own=OwnImages(str(images.root(settings)), lambda one: images.reference(settings, one)),
         storing=_storing(settings),
         isolation=_isolation(settings),
     )

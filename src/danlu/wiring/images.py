@@ -135,6 +135,13 @@ def verify(settings: Settings, image_id: str) -> list[Damage]:
     return seal.check_all(images.environment(image_id), sealed)
 
 
+def reference(settings: Settings, image_id: str) -> str:
+    """How podman or Docker is asked for an image that was built here; empty where it was not."""
+    from danlu.images import built
+
+    return built.reference(store(settings), image_id)
+
+
 def verification(settings: Settings, spec: JobSpec) -> Verification | None:
     """How the image of a job was verified on its flavor, with this machine's driver."""
     from danlu.images import built, verified

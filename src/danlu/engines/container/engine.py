@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from danlu.engines.container.networks import Networks, host_names
@@ -38,9 +38,23 @@ log = logging.getLogger(__name__)
 PLAN_BYTES = 32 << 20
 
 
+def _no_reference(_image_id: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnImages:
+    """The images of ours: where they lie, and the runtime's name of one that was built, by its id
+    (empty = it was not).
+    """
+
+    root: str = ""
+    reference_of: Callable[[str], str] = _no_reference
+
+
 class ContainerEngine(ProcessEngine):
     """Runs tasks in containers of the runtime that listens at `socket`. `image` is the image of
-    tasks that name none.
+    tasks that name none, `own` are ours.
     """
 
     def __init__(
@@ -50,12 +64,14 @@ class ContainerEngine(ProcessEngine):
         objects: Mapping[str, str],
         *,
         image: str = "",
+        own: OwnImages = OwnImages(),
         offer: Offer | None = None,
         storing: Storing = Storing(),  # noqa: B008 -- it cannot be changed
         isolation: Isolation = Isolation(),  # noqa: B008 -- it cannot be changed
     ) -> None:
         self._socket = socket
         self._image = image
+        self._own = own
         self._api = Api(socket)
         self._runtime: Runtime | None = None
         root = root.absolute()
@@ -69,6 +85,7 @@ class ContainerEngine(ProcessEngine):
             objects,
             offer=offer,
             storing=storing,
+            images=own.root,
             # The container is the isolation: the agent itself makes no namespaces.
             isolation=replace(isolation, namespaces=False),
         )
@@ -123,7 +140,7 @@ class ContainerEngine(ProcessEngine):
         container = ContainerPlan(
             self._socket,
             self._prefix + ref.name,
-            plan.engine.image_url or self._image,
+            self._reference(plan),
             self._facts,
             names[ref.task],
             gpu_driver=runtime.gpu_driver or "cdi",
@@ -147,6 +164,15 @@ class ContainerEngine(ProcessEngine):
             # would wait for the storage instead of being told that there is none.
             plan = replace(plan, storage=None)
         return replace(super()._whole(ref, plan), plan=plan, container=container)
+
+    def _reference(self, plan: TaskPlan) -> str:
+        """How the runtime is asked for a task's image."""
+        if not plan.image:
+            return plan.engine.image_url or self._image
+        found = self._own.reference_of(plan.image)
+        if not found:
+            raise EngineError("image-not-built", image=plan.image_name or plan.image)
+        return found
 
     def _network(self, ref: Ref) -> str:
         return f"{self._prefix}{ref.job_id}-{ref.attempt}"
