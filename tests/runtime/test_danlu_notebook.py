@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from danlu_notebook import activity
 from danlu_notebook.activity import Activity, below, latest
+from danlu_notebook.lab import Lab
 
 HANG_S = 60.0
 QUIET: dict[str, object] = {"/api/kernels": [], "/api/terminals": []}
@@ -120,3 +123,28 @@ def test_only_its_own_are_below_it() -> None:
     finally:
         child.kill()
         child.communicate()
+
+
+@pytest.mark.parametrize(
+    ("status", "said"), [(200, b"[1]"), (404, b"[]"), (403, None), (500, None)]
+)
+def test_a_lab_without_terminals_has_none_and_one_that_refuses_is_unknown(
+    tmp_path: Path, status: int, said: bytes | None
+) -> None:
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(str(tmp_path / "lab.sock"))
+    door.listen()
+
+    def answer() -> None:
+        caller, _ = door.accept()
+        with caller:
+            caller.recv(4096)
+            caller.sendall(b"HTTP/1.0 %d x\r\nContent-Length: 3\r\n\r\n[1]" % status)
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    try:
+        assert Lab(str(tmp_path), "token", "/").listed("/api/terminals") == said
+    finally:
+        answering.join(HANG_S)
+        door.close()

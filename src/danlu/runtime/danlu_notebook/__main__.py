@@ -48,7 +48,7 @@ def main() -> int:
     except LabMissing as missing:
         _say(str(missing))
         return CONFIG_EXIT
-    activity = Activity(endpoints, {os.getpid(), lab.pid}, lab.get)
+    activity = Activity(endpoints, {os.getpid(), lab.pid}, lab.listed)
     try:
         code = _run(lab, endpoints, activity, stopping)
     finally:

@@ -90,8 +90,12 @@ class Lab:
         """Whether it answers, without being taken for somebody at work."""
         return self.get("/api/status?no_track_activity=1") is not None
 
-    def get(self, path: str) -> bytes | None:
-        """What its API says; None where it does not."""
+    def listed(self, path: str) -> bytes | None:
+        """The same of a list: a JupyterLab that has no terminals has an empty one."""
+        return self.get(path, b"[]")
+
+    def get(self, path: str, absent: bytes | None = None) -> bytes | None:
+        """What its API says; `absent` where it has no such thing, None where it does not answer."""
         try:
             connection = _Local(self._endpoints)
             try:
@@ -102,6 +106,8 @@ class Lab:
                 connection.close()
         except (OSError, http.client.HTTPException):
             return None
+        if answer.status == http.client.NOT_FOUND:
+            return absent
         return body if answer.status == http.client.OK else None
 
     def stop(self) -> None:
