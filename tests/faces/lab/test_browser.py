@@ -24,6 +24,8 @@ from danlu.faces.lab.instance import Instance, Phase, Sentence
 from tests.faces.lab.house import TOKEN, House
 from tests.jupyter import chromium
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
 WAIT_MS = 60_000
 
 
