@@ -121,9 +121,16 @@ class Builder:
 
     def push(self, image: str, reference: str, *, insecure: bool) -> None:
         """Send an image to a registry, where the program is signed in."""
+        if self.name == "podman":
+            plain = ["--tls-verify=false"] if insecure else []
+            self._run("push", "--quiet", *plain, image, reference)
+            return
+        # Docker sends what has the name; whether a registry may be insecure is its daemon's matter.
         self.tag(image, reference)
-        plain = ["--tls-verify=false"] if insecure and self.name == "podman" else []
-        self._run("push", "--quiet", *plain, reference)
+        try:
+            self._run("push", "--quiet", reference)
+        finally:
+            self.remove(reference)
 
     def save(self, reference: str, file: Path) -> None:
         """Write an image to a file, as an archive of OCI or Docker."""
