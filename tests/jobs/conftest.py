@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.containers import podman
 from tests.faces.cli.house import House, opened
+
+__all__ = ["podman"]
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,7 @@ class ContainerEngine(ProcessEngine):
 
     def remove(self, ref: Ref) -> None:
         """End the task if it runs, and delete its container and directory; with the last one of its
-        gang, their network.
+        attempt, their network.
         """
         super().remove(ref)
         start = f"{ref.job_id}-{ref.attempt}-"
@@ -146,7 +146,6 @@ class ContainerEngine(ProcessEngine):
             gpu_driver=runtime.gpu_driver or "cdi",
             rootless=runtime.rootless,
         )
-        addresses: tuple[str, ...] = ()
         if plan.node_count > 1:
             network = self._network(ref)
             addresses = self._networks.make(network, len(names))
@@ -159,10 +158,8 @@ class ContainerEngine(ProcessEngine):
             plan = replace(plan, hosts=names, addresses=addresses)
         else:
             plan = replace(plan, hosts=("127.0.0.1",))
-        if plan.storage is not None and plan.storage.on_this_machine:
-            # A container has a loopback of its own: given an address that leads nowhere, scripts
-            # would wait for the storage instead of being told that there is none.
-            plan = replace(plan, storage=None)
+            # Made by the agent: it waits for a runtime that is away.
+            container = replace(container, network=self._network(ref))
         return replace(super()._whole(ref, plan), plan=plan, container=container)
 
     def _reference(self, plan: TaskPlan) -> str:

@@ -1,4 +1,6 @@
-"""A network of its own for each gang, in which its tasks find each other by name."""
+"""A network of its own for each attempt of a job, in which its tasks find each other by name and
+nobody else's find them.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from danlu.model.errors import EngineError
+from danlu.node.container import network
 from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused, part
 from danlu.node.container.box import OWNER_LABEL
 
 FIRST_HOST = 10
 """Addresses below belong to the gateway and to whoever the runtime gives one to by itself."""
-NOT_FOUND = 404
 
 
 def host_names(job_id: str, count: int) -> tuple[str, ...]:
@@ -33,24 +35,11 @@ class Networks:
 
         EngineError where it cannot be had.
         """
-        body = {"Name": name, "Driver": "bridge", "Labels": {OWNER_LABEL: self._owner}}
         try:
-            found = self._find(name)
-            if found is None:
-                self._api.call("POST", "/networks/create", None, {**body, "CheckDuplicate": True})
-                found = self._find(name)
+            found = network.make(self._api, name, self._owner)
         except (RuntimeAway, RuntimeRefused) as error:
             raise EngineError("engine-failed", detail=f"network '{name}': {error}") from error
-        return _addresses(name, found or {}, count)
-
-    def _find(self, name: str) -> dict[str, Any] | None:
-        try:
-            found = self._api.call("GET", f"/networks/{part(name)}")
-        except RuntimeRefused as refused:
-            if refused.status == NOT_FOUND:
-                return None
-            raise
-        return found if isinstance(found, dict) else None
+        return _addresses(name, found, count)
 
     def remove(self, name: str) -> None:
         """Remove it, if it is there and nobody is in it any more."""

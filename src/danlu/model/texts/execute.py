@@ -30,6 +30,10 @@ EXEC_ERRORS: dict[str, tuple[str, str]] = {
 }
 
 EXEC_EVENTS: dict[str, tuple[str, str]] = {
+    "doors-closed": (
+        "the container cannot reach the server's storage and API: {detail}",
+        "容器无法访问服务器的存储和 API：{detail}",
+    ),
     "exec-started": ("{user} runs '{command}' in it", "{user} 在其中执行“{command}”"),
     "exec-ended": (
         "'{command}' of {user} ended with code {exit_code}",

@@ -22,14 +22,15 @@ from danlu.model.script import World, world
 from danlu.node import ending, exits, identity, places, requirements, seen, tree, verifying
 from danlu.node.agent import MOST_STARTS, Agent, Stopped
 from danlu.node.cgroup import CONTROLLERS, Limits
-from danlu.node.container import hold, metadata, outfit
-from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused
+from danlu.node.container import hold, metadata, network, outfit
+from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused, part
 from danlu.node.container.box import GID, UID, Box, Found, Shape
+from danlu.node.container.doors import Doors, behind, open_doors
 from danlu.node.container.entry import Entry
 from danlu.node.container.hold import Held
 from danlu.node.container.image import Facts, Images
 from danlu.node.container.outfit import ENVIRONMENT, RUNTIME
-from danlu.node.container.owner import give
+from danlu.node.container.owner import give, show
 from danlu.node.container.tap import Tap
 from danlu.node.containment import literal
 from danlu.node.directory import TaskDirectory, now_ms
@@ -78,6 +79,9 @@ class ContainerAgent(Agent):
         self._facts = Facts("", "", "", home=False, sh=True)
         self._requirements: tuple[str, ...] = ()
         """What pip is to install, as lines of a file of requirements."""
+        self._kept: dict[int, Path] = {}
+        """Inputs, by number, that are used where they are kept for several tasks."""
+        self._doors = Doors()
         self._limits = Limits(plan.plan.memory_bytes, plan.plan.cpus, plan.plan.pids)
         # Where the runtime hides it and the container is gone: the machine's own count.
         self._oom = OomWatch(lambda: count_in(Path("/proc/vmstat")))
@@ -144,9 +148,19 @@ class ContainerAgent(Agent):
             if not there and (what == "/bin/sh" or self._plan.plan.boot_file):
                 detail = f"it has no {what}"
                 raise StageFailed(ReasonCode.IMAGE_FAILED, image=self._own.image, detail=detail)
-        staged = Stage(
-            self._directory, self._plan, self._check, mounts=True, own=give, install=None
-        ).run()
+        stage = Stage(
+            self._directory,
+            self._plan,
+            self._check,
+            mounts=True,
+            shares=True,
+            own=give,
+            install=None,
+        )
+        staged = stage.run()
+        self._kept = stage.kept
+        for shared in stage.kept.values():
+            show(shared)
         layout = literal(
             replace(
                 self._plan.layout,
@@ -203,7 +217,9 @@ class ContainerAgent(Agent):
             plan.cpus,
             plan.pids,
             [gpu.uuid for gpu in plan.gpus],
-            outfit.mounts(self._directory, self._plan, found, own_home=self._facts.home),
+            outfit.mounts(
+                self._directory, self._plan, found, self._kept, own_home=self._facts.home
+            ),
             read_only=not self._facts.home,
         )
         env = outfit.variables(self._plan, found)
@@ -211,6 +227,9 @@ class ContainerAgent(Agent):
             found, argv=verifying.order(self._directory, self._plan, found.argv, found.env)
         )
         crash_point("container.staged", self._directory.path)
+        if self._own.network and plan.node_count == 1:
+            named = (self._api, self._own.network, self._own.facts)
+            self._patiently(lambda: network.make(*named), self._check)
         self._patiently(lambda: self._box.make(self._facts.id, found, env, shape), self._check)
         self._entry.open()
         self._patiently(self._box.start, self._check)
@@ -249,6 +268,7 @@ class ContainerAgent(Agent):
         }
         self._directory.publish(files.TASK, record)
         crash_point("container.recorded", self._directory.path)
+        self._open_doors(init)
         self._entry.go()
         self._directory.reserve(files.EXIT)
         self._directory.note("task-started", pid=init["pid"])
@@ -309,6 +329,15 @@ class ContainerAgent(Agent):
         log.write(self._entry.installed())
         log.close()
 
+    def _open_doors(self, init: ProcessIdentity) -> None:
+        """Let the container reach the server's storage and API where they are on loopback."""
+        plan = self._plan.plan
+        urls = [plan.api, plan.storage.endpoint if plan.storage is not None else ""]
+        self._doors = open_doors(init["pid"], behind(urls), rootless=self._own.rootless)
+        if self._doors.problem:
+            detail = self._doors.problem
+            self._directory.remark("doors-closed", Level.WARNING, detail=detail)
+
     def _end(self, init: ProcessIdentity) -> None:
         identity.send(init, signal.SIGKILL)
         with suppress(RuntimeRefused, RuntimeAway):
@@ -321,6 +350,8 @@ class ContainerAgent(Agent):
         init = task["shim"]
         if self._entry.log < 0:
             self._entry.open()
+        if not self._doors.pid:
+            self._open_doors(init)
         # An agent before this one may have died before it let the program start.
         self._entry.go()
         held = Held(init)
@@ -420,13 +451,16 @@ class ContainerAgent(Agent):
         self._conclude_with(record)
 
     def _take_down(self) -> None:
+        self._doors.close()
         self._entry.close()
         task = cast("TaskFile | None", self._directory.read(files.TASK))
         if task is not None:
             identity.send(task["shim"], signal.SIGKILL)
-        # The engine removes it with the task at the latest.
+        # The engine removes both with the task at the latest.
         with suppress(RuntimeRefused, RuntimeAway):
             self._box.remove()
+            if self._own.network and self._plan.plan.node_count == 1:
+                self._api.call("DELETE", f"/networks/{part(self._own.network)}")
 
 
 class ContainerSupervisor(Supervisor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from danlu.model.errors import Refused
@@ -40,9 +41,15 @@ def variables(plan: AgentPlan, found: World) -> dict[str, str]:
 
 
 def mounts(
-    directory: TaskDirectory, plan: AgentPlan, found: World, *, own_home: bool
+    directory: TaskDirectory,
+    plan: AgentPlan,
+    found: World,
+    kept: Mapping[int, Path],
+    *,
+    own_home: bool,
 ) -> list[Mount]:
-    """What of this machine is in the container. `own_home` = the image has a home of ma-user, and
+    """What of this machine is in the container. `kept` are inputs, by number, that several tasks
+    use: they can be read. `own_home` = the image has a home of ma-user, and
     gets only ModelArts' places in it. Refused where a path cannot be mounted, or no job may have
     it.
     """
@@ -70,6 +77,8 @@ def mounts(
             path = given.real(channel.url, channel.name, plan.isolation)
             name = Path(channel.url.path).name
             wanted.append(Mount(str(path), place if path.is_dir() else f"{place}/{name}"))
+    for index, tree in kept.items():
+        wanted.append(Mount(str(tree), found.inputs[index], read_only=True))
     wanted += [Mount(path, path, read_only=True) for path in plan.isolation.readable]
     wanted += [Mount(path, path) for path in plan.isolation.writable]
     for one in wanted:

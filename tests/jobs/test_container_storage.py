@@ -1,0 +1,144 @@
+"""Jobs in containers reach the storage and the API of a server that listens on loopback only, and
+nothing else of its machine; and they do not reach each other.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.containers import Podman
+from tests.faces.cli.house import House, opened, until
+from tests.services import obs_clients
+
+pytestmark = pytest.mark.clients
+
+CLIENTS = """
+import os, sys
+sys.path.insert(0, {packages!r})
+import boto3
+from obs import ObsClient
+import moxing as mox
+
+s3 = boto3.client("s3")
+s3.put_object(Bucket="danlu", Key="libraries/1", Body=b"by boto3" * 1000000)
+obs = ObsClient(server=os.environ["OBS_ENDPOINT"], security_provider_policy="ENV")
+answer = obs.getObject("danlu", "libraries/1", loadStreamInMemory=True)
+assert answer.status == 200, (answer.status, answer.errorMessage)
+assert bytes(answer.body.buffer) == b"by boto3" * 1000000
+assert obs.putContent("danlu", "libraries/2", "by obs").status == 200
+assert mox.file.read("obs://danlu/libraries/2") == "by obs"
+print("all of", [one["Name"] for one in s3.list_buckets()["Buckets"]])
+"""
+
+PROBE = """
+import json, os, socket, sys, urllib.request
+
+def reached(host, port):
+    try:
+        socket.create_connection((host, port), 2).close()
+    except OSError as error:
+        return type(error).__name__
+    return "reached"
+
+api = os.environ["MA_APIGW_ENDPOINT"]
+health = urllib.request.urlopen(api + "/danlu/v1/health", timeout=20).status
+print(json.dumps({
+    "health": health,
+    "other": reached("127.0.0.1", int(sys.argv[1])),
+    "metadata": reached("169.254.169.254", 80),
+}), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def packages() -> str:
+    """Where the clients' libraries lie on this machine."""
+    return str(next((obs_clients().resolve().parent / "lib").glob("python3*/site-packages")))
+
+
+@pytest.fixture(scope="module")
+def house(
+    tmp_path_factory: pytest.TempPathFactory, podman: Podman, packages: str
+) -> Iterator[House]:
+    env = {
+        "DANLU_ENGINE": "container",
+        "DANLU_CONTAINER_SOCKET": podman.socket,
+        "DANLU_CONTAINER_IMAGE": podman.image,
+        "DANLU_READABLE_PATHS": packages,
+    }
+    with opened(tmp_path_factory.mktemp("contained"), env) as made:
+        yield made
+
+
+def test_boto3_the_obs_sdk_and_moxing_see_one_storage(house: House, packages: str) -> None:
+    script = house.script(CLIENTS.format(packages=packages))
+    assert "all of ['danlu']" in house.good("run", script)
+
+
+def test_the_api_is_there_and_nothing_else_of_the_machine(house: House) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        said = house.good("run", house.script(PROBE), str(other.getsockname()[1]))
+    found = json.loads(said.splitlines()[-1])
+    assert found["health"] == 200
+    assert found["other"] == "ConnectionRefusedError"
+    assert found["metadata"] != "reached"
+
+
+LISTENS = """
+import socket, time
+listener = socket.create_server(("0.0.0.0", 5555))
+print("address", socket.gethostbyname(socket.gethostname()), flush=True)
+time.sleep(3600)
+"""
+
+
+def test_jobs_do_not_reach_each_other(house: House) -> None:
+    job = house.good("run", "-d", "-q", "--flavor", "danlu.cpu.1u", house.script(LISTENS)).strip()
+    until(lambda: "address" in house.good("logs", job))
+    address = house.good("logs", job).split()[1]
+    probe = (
+        "import socket, sys\n"
+        "try:\n socket.create_connection((sys.argv[1], 5555), 3)\n"
+        "except OSError as error: print('kept apart')\n"
+        "else: print('reached')\n"
+    )
+    script = house.script(probe)
+    said = house.good("run", "--flavor", "danlu.cpu.1u", script, address)
+    assert said.splitlines()[-1] == "kept apart"
+    # The same address answers to whoever is in that container.
+    answered = house.good("exec", job, "--", "python3", "-c", probe, address)
+    assert answered == "reached\n"
+    house.good("stop", "--wait", job)
+
+
+def test_no_network_is_left_when_a_job_has_ended(house: House, podman: Podman) -> None:
+    job = house.good(
+        "run", "-d", "-q", "--flavor", "danlu.cpu.1u", house.script("print(1)")
+    ).strip()
+    until(lambda: house.state(job) == "succeeded")
+    until(lambda: job not in podman.run("network", "ls", "--format", "{{.Name}}"))
+
+
+def test_a_data_set_is_brought_once_and_can_only_be_read(house: House, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(70):
+        (data / f"{number}.bin").write_bytes(bytes([number]) * (1 << 20))
+    house.good("obs", "cp", "-r", f"{data}/", "obs://danlu/data/")
+    script = house.script(
+        "import os, sys\n"
+        "place = sys.argv[1].partition('=')[2]\n"
+        "print(len(os.listdir(place)), open(place + '/3.bin', 'rb').read(2))\n"
+        "try:\n open(place + '/new', 'w')\n"
+        "except OSError as error: print(error.strerror)\n"
+    )
+    arguments = ("run", "--flavor", "danlu.cpu.1u", "--input", "data=obs://danlu/data/", script)
+    for _ in range(2):
+        said = house.good(*arguments).splitlines()
+        assert said[-2:] == ["70 b'\\x03\\x03'", "Read-only file system"]
+    assert "were on this machine already" in house.good("events", "@last")
