@@ -56,6 +56,20 @@ LITERAL = """
 """
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a home")
+def test_a_home_of_the_machine_by_the_same_name_is_not_the_tasks(house: ProcessHouse) -> None:
+    machines = Path("/home/ma-user")
+    made = not machines.exists()
+    machines.mkdir(exist_ok=True)
+    try:
+        ref = start(house, "import os\nprint(sorted(os.listdir('/home/ma-user')))")
+        finish(house, ref)
+        assert whole_log(house, ref).decode() == "['modelarts', 'work']\n"
+    finally:
+        if made:
+            machines.rmdir()
+
+
 def test_a_script_finds_the_literal_paths(house: ProcessHouse, tmp_path: Path) -> None:
     data = tmp_path / "set"
     data.mkdir()

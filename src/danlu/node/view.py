@@ -111,7 +111,9 @@ class _Builder:
             self._lay_over(tree, place, changes)
         if self._own and covers_any(self._masked, self._own):
             self._needed_at(self._own, writable=False)
-        for path in outermost(hidden_paths(self._reach.hidden, self._own)):
+        hidden = hidden_paths(self._reach.hidden, self._own)
+        # The machine may have a directory of that name, too: here it is the task's own.
+        for path in outermost(path for path in hidden if not covers(LITERAL_HOME, (path,))):
             self._hide(path)
         self._ways()
         if self._view.environment:
@@ -123,7 +125,7 @@ class _Builder:
         """Show what the task needs where it lies, as far as something else covers it."""
         for writable, paths in ((False, self._reach.readable), (True, self._reach.writable)):
             for path in paths:
-                if covers_any(self._masked, path):
+                if path != LITERAL_HOME and covers_any(self._masked, path):
                     self._needed_at(path, writable=writable)
         for path in self._reach.given:
             if covers_any(self._masked, path):
