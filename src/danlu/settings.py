@@ -57,6 +57,13 @@ class Settings:
         "OBS 网关（供 OBS 与 S3 客户端使用）的监听端口；0 表示任取空闲端口，"
         "-1 表示 port 的下一个端口，被占用时任取空闲端口",
     )
+    ssh_port: int = _setting(
+        -1,
+        "the TCP port of SSH to notebooks; 0 takes a free one, -1 the one after the OBS gateway's,"
+        " or a free one where that is taken, -2 is no SSH (needs the extra danlu[notebook])",
+        "通过 SSH 访问 Notebook 的监听端口；0 表示任取空闲端口，-1 表示 OBS 网关端口的下一个端口"
+        "（被占用时任取空闲端口），-2 表示关闭（需要安装 danlu[notebook]）",
+    )
     ready_file: str = _setting(
         "",
         "where to write address and first access key as JSON once ready (default: server.json"
@@ -422,6 +429,7 @@ def _integer(key: str, value: Any, source: str) -> int:
     bounds = {
         "port": (0, 65_535),
         "obs_port": (-1, 65_535),
+        "ssh_port": (-2, 65_535),
         "max_queued": (1, 10_000_000),
         "log_limit_mib": (1, limits.LOG_MIB),
         "store_patience_s": (0, 7 * 24 * 3600),

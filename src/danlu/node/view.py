@@ -96,6 +96,8 @@ class _Builder:
         for name in PARTS_OF_RUN:
             if kind := _mode(f"/run/{name}"):
                 self._put(f"/run/{name}", f"/run/{name}", kind)
+        # sshd of root's wants an empty directory of its own.
+        Path(f"{self._root}/run/sshd").mkdir(mode=0o755)
         self._put_nothing()
         self._homes()
         for source, place in (

@@ -13,6 +13,7 @@ from danlu.flow.buckets import Buckets
 from danlu.flow.catalog import Catalog
 from danlu.flow.loop import Loop
 from danlu.flow.platform import Limits, Platform
+from danlu.flow.ssh_traffic import Traffics
 from danlu.model.identity import AccessKey, Secret, Workspace
 from danlu.model.verification import Verify
 from danlu.node.reach import closed_to_all, unwritable
@@ -53,6 +54,8 @@ class Running:
     started_at: int
     lock: DataLock
     ending: Ending
+    traffics: Traffics
+    """What goes through SSH, for each instance."""
 
     def start(self) -> None:
         """Begin to carry jobs through their lives."""
@@ -121,21 +124,13 @@ def _opened(
     objects = storing.opened(settings, limits.bucket)
     workspace, admin = first_admin(records, settings)
     engine: Engine = registry.engine_builder(settings.engine)(settings, objects)
-    catalog = Catalog(
-        capacity=engine.capacity,
-        environments=lambda: environments.environments(settings),
-        configured=settings.flavors,
-        default=settings.default_flavor,
-        takes_images=engine.powers.images,
-        default_image=settings.container_image,
-        images=lambda word: images.by_word(settings, word),
-    )
     buckets = Buckets(records, objects, clock, workspace.id)
+    traffics = Traffics(clock)
     platform = Platform(
         records,
         objects,
         engine,
-        catalog,
+        _catalog(settings, engine),
         clock,
         dice,
         limits,
@@ -149,11 +144,23 @@ def _opened(
         against_torch=against_torch,
         verification=lambda spec: images.verification(settings, spec),
         closed=lambda path: closed_to_all(path, _own(settings), but=str(data / OPEN)),
+        readers=(("ssh", traffics.read),),
     )
     board = Board(records)
-    loop = Loop(platform, board)
-    return Running(
-        settings, platform, buckets, board, loop, admin, workspace, clock.now(), lock, ending
+    parts = (platform, buckets, board, Loop(platform, board))
+    return Running(settings, *parts, admin, workspace, clock.now(), lock, ending, traffics)
+
+
+def _catalog(settings: Settings, engine: Engine) -> Catalog:
+    """What jobs may ask for."""
+    return Catalog(
+        capacity=engine.capacity,
+        environments=lambda: environments.environments(settings),
+        configured=settings.flavors,
+        default=settings.default_flavor,
+        takes_images=engine.powers.images,
+        default_image=settings.container_image,
+        images=lambda word: images.by_word(settings, word),
     )
 
 

@@ -26,6 +26,7 @@ from danlu.faces.http import (
     job,
     job_log,
     notebook,
+    ssh,
     ssh_key,
 )
 from danlu.faces.http.edge import Edge, missing
@@ -51,6 +52,7 @@ FACES = (
     danlu_code,
     danlu_freeze,
     execute,
+    ssh,
     ssh_key,
 )
 """The files with routes."""

@@ -56,6 +56,17 @@ def listen_obs(settings: Settings, api: socket.socket) -> socket.socket:
     return _listen(settings, 0)
 
 
+def listen_ssh(settings: Settings, gateway: socket.socket) -> socket.socket:
+    """A listening socket for SSH, beside that of the OBS gateway."""
+    if settings.ssh_port >= 0:
+        return _listen(settings, settings.ssh_port)
+    following = gateway.getsockname()[1] + 1
+    if settings.port and following < 65_536:
+        with contextlib.suppress(Refused):
+            return _listen(settings, following)
+    return _listen(settings, 0)
+
+
 def _listen(settings: Settings, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(

@@ -19,13 +19,16 @@ import uvicorn
 
 import danlu
 from danlu.faces.http.app import create_app
-from danlu.faces.http.listen import check, listen, listen_obs, url
+from danlu.faces.http.listen import check, listen, listen_obs, listen_ssh, url
 from danlu.faces.http.server import Server
 from danlu.faces.http.watchdog import Watchdog
 from danlu.faces.lab.app import ByHost
 from danlu.faces.obs.app import Gateway
 from danlu.faces.obs.door import Door
 from danlu.faces.obs.serve import GatewayServer
+from danlu.faces.ssh import serve as ssh
+from danlu.faces.ssh.serve import SshServer
+from danlu.model.errors import Refused
 from danlu.settings import Settings
 from danlu.wiring import READY_FILE, Running, open_platform
 
@@ -93,6 +96,8 @@ def listener(running: Running, api: str, gateway: socket.socket | None = None) -
     def on_ready() -> None:
         for place in ready_files(settings):
             write_ready(place, ready_data(running, api))
+        if state.ssh is not None:
+            log.info("SSH on port %d", state.ssh.port)
         log.info("ready at %s, OBS at %s", api, running.platform.obs or "none")
 
     beside = None
@@ -101,7 +106,19 @@ def listener(running: Running, api: str, gateway: socket.socket | None = None) -
         beside = GatewayServer(_config(Gateway(door), settings), door, gateway)
     front = ByHost(app, state.labs, state.gate)
     config = _config(front, settings, websockets=front.tunnel)
-    return Listener(config, state, on_ready, beside)
+    return Listener(config, state, on_ready, beside, _ssh(state, gateway))
+
+
+def _ssh(state: Server, gateway: socket.socket | None) -> SshServer | None:
+    """The door for SSH, where it is wanted and can be."""
+    settings = state.settings
+    if gateway is None or settings.ssh_port < -1:
+        return None
+    if not ssh.installed():
+        if settings.ssh_port >= 0:
+            raise Refused("ssh-extra", port=settings.ssh_port)
+        return None
+    return SshServer(state, listen_ssh(settings, gateway))
 
 
 def _config(app: Any, settings: Settings, websockets: Any = "none") -> uvicorn.Config:
@@ -141,11 +158,13 @@ class Listener(uvicorn.Server):
         state: Server,
         on_ready: Callable[[], None],
         gateway: GatewayServer | None = None,
+        door: SshServer | None = None,
     ) -> None:
         super().__init__(config)
         self.state = state
         self._on_ready = on_ready
         self._gateway = gateway
+        self._door = door
         self._watchdog: Watchdog | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -153,12 +172,16 @@ class Listener(uvicorn.Server):
         self._watchdog = Watchdog()
         if self._gateway is not None:
             await self._gateway.begin()
+        if self._door is not None:
+            self._door.begin()
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.state.changes.close()
         if self._gateway is not None:
             self._gateway.should_exit = True
+        if self._door is not None:
+            await self._door.ended()
         await super().shutdown(sockets)
         if self._gateway is not None:
             self._gateway.force_exit = self.force_exit

@@ -8,7 +8,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from danlu.faces.http.changes import Changes
 from danlu.faces.http.durable import Durable
@@ -41,6 +41,15 @@ SIGN_IN_TRIES = 10
 SIGN_IN_WINDOW_S = 900.0
 WORKERS = 4
 EXECUTORS = 16
+
+
+class SshDoor(Protocol):
+    """The way in over SSH, as clients are told of it."""
+
+    port: int
+
+    async def host_key(self) -> str:
+        """The public half of its host key."""
 
 
 class Log:
@@ -86,6 +95,8 @@ class Server:
         self.link_key = secrets.token_bytes(32)
         """Signs links to logs; a restart makes them void, as their five minutes would."""
         self.server_id = _server_id(running)
+        self.ssh: SshDoor | None = None
+        """The way in over SSH; None where there is none."""
         self.on_keys: Callable[[], None] | None = None
         """Called when somebody's public keys have changed."""
         self.labs = _labs(running)

@@ -1,6 +1,7 @@
 """Start what a notebook offers, say when it answers, and end with it.
 
-The endpoints lie in the directory that DANLU_ENDPOINTS names: `lab.sock` is JupyterLab. The file
+The endpoints lie in the directory that DANLU_ENDPOINTS names: `lab.sock` is JupyterLab, `ssh.sock`
+OpenSSH (`danlu_sshd`). The file
 `ready` appears there once they answer, and `activity.json` says what the instance is used for.
 SIGTERM ends everything; JupyterLab's own end (File > Shut Down) ends the instance.
 """
@@ -17,10 +18,12 @@ from types import FrameType
 
 from danlu_notebook.activity import Activity
 from danlu_notebook.lab import Lab, LabMissing
+from danlu_sshd import NoSsh, Sshd
 
 ENDPOINTS = "DANLU_ENDPOINTS"
 TOKEN = "DANLU_LAB_TOKEN"  # noqa: S105 -- the name of a variable
 READY = "ready"
+KEYS = ".danlu/ssh"
 LOOK_EVERY_S = 0.1
 START_LIMIT_S = 300.0
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,12 +51,28 @@ def main() -> int:
     except LabMissing as missing:
         _say(str(missing))
         return CONFIG_EXIT
+    _ssh(endpoints)
     activity = Activity(endpoints, {os.getpid(), lab.pid}, lab.listed)
     try:
         code = _run(lab, endpoints, activity, stopping)
     finally:
         lab.stop()
     return code
+
+
+def _ssh(endpoints: str) -> None:
+    """Have OpenSSH answer, where there is one; `ssh.json` says why not. By its host key people know
+    the instance, so that is kept in the home.
+    """
+    home = os.path.join(os.environ["HOME"], "work")
+    sshd = Sshd(endpoints, os.path.join(home, KEYS), home)
+    try:
+        sshd.prepare()
+        opened = sshd.listen()
+    except (NoSsh, OSError) as problem:
+        _say(f"no SSH: {problem}")
+        return
+    threading.Thread(target=sshd.serve, args=(opened,), name="ssh", daemon=True).start()
 
 
 def _run(lab: Lab, endpoints: str, activity: Activity, stopping: threading.Event) -> int:

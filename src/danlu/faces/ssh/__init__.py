@@ -1,0 +1,1 @@
+"""The door: SSH to notebooks and jobs through one port of the server's."""
