@@ -8,11 +8,11 @@ from contextlib import suppress
 from danlu.node import landlock, linux, reach
 from danlu.node.reach import Reach
 
-KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 10, 13, 14, 18, 23})
+KEPT_CAPABILITIES = frozenset({0, 1, 3, 4, 5, 6, 7, 10, 13, 14, 18, 23, 29})
 """CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE, NET_RAW, IPC_LOCK,
-SYS_CHROOT (sshd puts what speaks to strangers into an empty directory) and SYS_NICE
-(capabilities(7)): what a training script of root's may rely on. The machine itself (mounts,
-modules, devices, other processes, the clock) is not a task's."""
+SYS_CHROOT (sshd puts what speaks to strangers into an empty directory), SYS_NICE
+and AUDIT_WRITE (it records logins; capabilities(7)): what a training script of root's may rely
+on. The machine itself (mounts, modules, devices, other processes, the clock) is not a task's."""
 
 OPEN_FILES = 65_536
 """A data loader with many workers holds thousands; the usual 1024 is too few for it."""

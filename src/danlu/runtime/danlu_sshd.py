@@ -235,7 +235,8 @@ class Sshd:
                     stdin=connection.fileno(),
                     stdout=connection.fileno(),
                     stderr=log,
-                    env={"PATH": SYSTEM_PATH},
+                    # Where the shadow file cannot be read, systemd says that root is locked.
+                    env={"PATH": SYSTEM_PATH, "SYSTEMD_NSS_BYPASS_SYNTHETIC": "1"},
                     cwd="/",
                     start_new_session=True,
                 )
