@@ -50,6 +50,7 @@ class Reach:
     """`hidden` are directories out of reach, beside what of homes and system is; `readable`
     and `writable` are within it, also below hidden ones. `given` are writable too, but only as long
     as no link stands on the way to them. `private` = /tmp and /dev/shm are the task's own.
+    `logins` = it is an instance with an sshd of its own, which needs rights that jobs do not.
     """
 
     hidden: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Reach:
     writable: tuple[str, ...] = ()
     private: bool = False
     given: tuple[str, ...] = ()
+    logins: bool = False
 
 
 def unwritable(path: str) -> str:
