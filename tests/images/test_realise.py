@@ -290,3 +290,38 @@ def test_its_record_is_in_it(world: World) -> None:
 
     assert data["id"] == made.id
     assert data["digest"] == made.digest
+
+
+def other(world: World) -> str:
+    """Another image that shares all but one package with the first."""
+    wheels = [one for one in world.lock.wheels if one.name != "einops"]
+    return world.store.keep(small.locked([*wheels, small.wheel(world.wheels, "tqdm", "4.67.0")]))
+
+
+def module(world: World, image_id: str, name: str) -> Path:
+    return next(world.site(image_id).glob(f"{name}/__pycache__/*.pyc"))
+
+
+def test_modules_that_another_image_has_are_not_compiled_again(world: World) -> None:
+    world.realise()
+    second = other(world)
+    world.realise(second)
+
+    for name in ("torch", "numpy"):
+        first = module(world, world.id, name).stat()
+        assert module(world, second, name).stat().st_ino == first.st_ino
+    assert module(world, second, "tqdm").is_file()
+
+
+def test_a_compiled_module_that_was_changed_is_not_taken_over(world: World) -> None:
+    """It is never held against its source again: whatever it says would run."""
+    world.realise()
+    changed = module(world, world.id, "torch")
+    changed.chmod(0o644)
+    changed.write_bytes(changed.read_bytes() + b"x")
+    second = other(world)
+    world.realise(second)
+
+    assert module(world, second, "torch").stat().st_ino != changed.stat().st_ino
+    assert module(world, second, "numpy").stat().st_ino == module(
+        world, world.id, "numpy").stat().st_ino  # fmt: skip

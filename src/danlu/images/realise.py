@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,8 @@ Say = Callable[..., None]
 NOT_COMPILED = r"[/\\](tests?|testing|testcases)[/\\]"
 """Modules that no program imports; they are a third of all."""
 MOST_NAMED = 5
+MOST_RELATIVES = 4
+"""Of so many other images' compiled modules are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class _Maker:
         self._root = self._place / "environment"
         self._seal_file = store.part("seals") / f"{digits(image_id)}.json"
         self._bytecode = store.part("bytecode") / digits(image_id)
+        self._earlier: Seal = {}
 
     def run(self) -> Realised:
         began = time.monotonic()
@@ -141,17 +145,32 @@ class _Maker:
             self._uv.sources, [(wheel.version, wheel.filename) for wheel in self._lock.wheels]
         )
         command = ["pip", "install", *_HARD, "--require-hashes", "--python", str(python), *options]
-        with suppress(uv.Failed):
-            self._uv(*command, "--offline", "-r", str(wanted))
-            return False
-        self._making.say("image-fetching", image=self._name)
-        try:
-            self._uv(*command, "-r", str(wanted))
-        except uv.Failed as failed:
-            raise Refused(
-                "image-not-realised-now", image=self._name, detail=failed.said
-            ) from failed
+        with ThreadPoolExecutor(1) as beside:
+            # uv leaves a processor idle at its end, with the largest package.
+            laid = beside.submit(self._lay_bytecode)
+            with suppress(uv.Failed):
+                self._uv(*command, "--offline", "-r", str(wanted))
+                self._earlier = laid.result()
+                return False
+            self._making.say("image-fetching", image=self._name)
+            try:
+                self._uv(*command, "-r", str(wanted))
+            except uv.Failed as failed:
+                raise Refused(
+                    "image-not-realised-now", image=self._name, detail=failed.said
+                ) from failed
+            self._earlier = laid.result()
         return True
+
+    def _lay_bytecode(self) -> Seal:
+        """The seal of when the environment was made before, with the modules that were compiled
+        then, if they are still there.
+        """
+        earlier = seals.load(self._seal_file)
+        if self._bytecode.is_dir() and earlier:
+            link_tree(self._bytecode, self._root)
+            return earlier
+        return {path: one for path, one in earlier.items() if not is_bytecode(path)}
 
     def _proved(self) -> Looked:
         """What was installed, every file proved. What the cache has damaged is named, fetched again
@@ -178,11 +197,7 @@ class _Maker:
         return looked
 
     def _looked_at(self) -> Looked:
-        earlier = seals.load(self._seal_file)
-        if self._bytecode.is_dir() and earlier:
-            link_tree(self._bytecode, self._root)
-        else:
-            earlier = {path: one for path, one in earlier.items() if not is_bytecode(path)}
+        earlier = self._earlier
         trusted: Seal = {}
         if self._making.parent and not earlier:
             parent = digits(self._making.parent)
@@ -205,26 +220,45 @@ class _Maker:
         return looked
 
     def _inherited(self, seal: Seal) -> list[str]:
-        """Take over what was compiled of equal modules for the parent; the modules that are left,
-        as directories and files below the packages' own.
+        """Take over what was compiled of equal packages for other images, the parent's first; the
+        modules that are left, as directories and files below the packages' own.
         """
         site = next(self._root.glob("lib/python3*/site-packages"))
-        parts = {path.name: str(path) for path in site.iterdir()}
-        if not self._making.parent:
-            return list(parts.values())
-        parent = self._store.part("seals") / f"{digits(self._making.parent)}.json"
-        before = seals.load(parent)
+        left = {path.name: str(path) for path in site.iterdir()}
+        for relative in self._relatives():
+            before = seals.load(self._store.part("seals") / f"{relative}.json")
+            self._take_over(seal, before, site, self._store.part("bytecode") / relative, left)
+        return list(left.values())
+
+    def _relatives(self) -> list[str]:
+        """The images whose compiled modules may be these: the last made ones."""
+        parent = [digits(self._making.parent)] if self._making.parent else []
+        kept = sorted(
+            (path for path in self._store.part("bytecode").iterdir() if path != self._bytecode),
+            key=lambda path: path.stat().st_mtime,
+        )
+        return list(dict.fromkeys([*parent, *(path.name for path in reversed(kept))]))[
+            :MOST_RELATIVES
+        ]
+
+    def _take_over(
+        self, seal: Seal, before: Seal, site: Path, bytecode: Path, left: dict[str, str]
+    ) -> None:
+        """Link the compiled modules of packages that are the same to the byte."""
         start = f"{site.relative_to(self._root)}/"
-        same = dict.fromkeys(parts, True)
+        same = dict.fromkeys(left, True)
         for path, one in seal.items():
             name = path.removeprefix(start).partition("/")[0]
-            if path.startswith(start) and name in same and same[name]:
+            if path.startswith(start) and same.get(name):
                 same[name] = path in before and before[path].sha256 == one.sha256
-        compiled = self._store.part("bytecode") / digits(self._making.parent) / start
+        for path, one in before.items():
+            name = path.removeprefix(start).partition("/")[0]
+            if is_bytecode(path) and same.get(name):
+                same[name] = seals.is_same(one, bytecode / path)
         for name, equal in same.items():
-            if equal and (compiled / name).is_dir():
-                link_tree(compiled / name, site / name)
-        return [path for name, path in parts.items() if not same[name]]
+            if equal and (bytecode / start / name).is_dir():
+                link_tree(bytecode / start / name, site / name)
+                del left[name]
 
     def _record(self, seal: Seal, took_s: float) -> Realised:
         versions = {wheel.name: wheel.version for wheel in self._lock.wheels}

@@ -203,6 +203,14 @@ def _same(before: File | None, now: os.stat_result) -> bool:
     )  # fmt: skip
 
 
+def is_same(before: File, path: Path) -> bool:
+    """Whether a file is there, and is the very one that was read before."""
+    try:
+        return _same(before, path.lstat())
+    except OSError:
+        return False
+
+
 def _read(root: Path, files: Mapping[str, os.stat_result], check: Check) -> dict[str, File]:
     """The digests of files, as many at a time as there are processors."""
     names = list(files)
