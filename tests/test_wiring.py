@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import threading
+import time
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -12,7 +16,9 @@ import pytest
 from danlu import settings, wiring
 from danlu.engines.memory import ManualClock
 from danlu.faces.http.serve import serve
+from danlu.images.store import digits
 from danlu.model.errors import Invalid, Unavailable
+from danlu.model.job import EngineChoice
 from danlu.ports.records import Records
 from danlu.settings import Settings
 from danlu.stores import restore as restoring
@@ -20,7 +26,9 @@ from danlu.stores.folder import FolderStore
 from danlu.stores.sql import open_records
 from danlu.wiring import open_platform, recovery
 from danlu.wiring.admin import PASSWORD_FILE, first_admin
+from danlu.wiring.tidy import Tidier
 from tests import mounts
+from tests.images import small
 
 WRITES = ("add_workspace", "add_user", "add_access_key", "set_setting")
 
@@ -201,3 +209,64 @@ def test_what_a_server_keeps_is_given_to_no_job_but_what_lies_beside_it_is(tmp_p
         assert closed("/etc/shadow") == "/etc/shadow"
     finally:
         running.close()
+
+
+def test_jobs_that_name_no_image_run_in_the_default_one(tmp_path: Path) -> None:
+    flags = {"engine": "memory", "default_image": "pytorch-2.13-cpu"}
+    running = open_platform(settings.load(tmp_path, flags, {}).settings)
+    try:
+        catalog = running.platform.catalog
+        image = catalog.check(EngineChoice(), "algorithm.engine", "any")
+        assert image is not None
+        assert image.name == "pytorch-2.13-cpu"
+        # Who asks for the environment by its name gets that.
+        assert catalog.check(EngineChoice("default"), "algorithm.engine", "any") is None
+    finally:
+        running.close()
+
+
+def test_a_default_image_that_there_is_not_stops_the_start(tmp_path: Path) -> None:
+    flags = {"engine": "memory", "default_image": "pytorch-9"}
+    with pytest.raises(Invalid, match=r"default_image.*pytorch-9.*pytorch-2\.13-cpu"):
+        open_platform(settings.load(tmp_path, flags, {}).settings)
+
+
+@pytest.mark.parametrize(
+    ("days", "gib", "kept"), [(30, 0, True), (1, 0, False), (0, 1, True), (0, 0, True)]
+)
+def test_the_server_removes_images_that_were_not_used_for_long(
+    tmp_path: Path, days: int, gib: int, *, kept: bool
+) -> None:
+    images = small.World(tmp_path)
+    images.realise()
+    used = images.store.part("uses") / digits(images.id)
+    two_days_ago = time.time() - 2 * 86_400
+    os.utime(used, (two_days_ago, two_days_ago))
+    record = images.environment() / "danlu-image.json"
+    record.chmod(0o644)
+    record.write_text(re.sub(r'"made_at": \d+', '"made_at": 0', record.read_text()))
+    flags = {"engine": "memory", "image_unused_days": days, "image_budget_gib": gib}
+
+    Tidier(settings.load(tmp_path, flags, {}).settings).tidy()
+
+    assert (images.store.realised(images.id) is not None) is kept
+
+
+def test_the_server_tidies_by_itself_and_what_goes_wrong_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    tidier = Tidier(settings.load(tmp_path, {"engine": "memory"}, {}).settings, 0.0, 0.0)
+    calls = threading.Semaphore(0)
+
+    def tidy() -> None:
+        calls.release()
+        raise OSError
+
+    monkeypatch.setattr(tidier, "tidy", tidy)
+    tidier.start()
+    try:
+        for _ in range(3):
+            assert calls.acquire(timeout=60)
+    finally:
+        tidier.close()

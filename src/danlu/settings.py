@@ -153,6 +153,25 @@ class Settings:
         "未指定环境的作业所用的 Python 环境目录（默认为数据目录下的 environments/default，"
         "否则为服务器自身的 Python）",
     )
+    default_image: str = _setting(
+        "",
+        "the image (name or id) of jobs that name neither image nor environment, on the process"
+        " engine (default: they run in default_environment)",
+        "进程引擎上既未指定镜像也未指定环境的作业所用的镜像（名称或 ID；默认在"
+        " default_environment 中运行）",
+    )
+    image_unused_days: int = _setting(
+        30,
+        "after how many days without use the server removes an image's environment, and of the"
+        " cache what only that had; 0 = never",
+        "镜像环境多少天未使用后由服务器移除（连同仅属于它的缓存）；0 表示从不",
+    )
+    image_budget_gib: int = _setting(
+        0,
+        "how many GiB images and their cache may take before the server removes the environments"
+        " that were not used for longest; 0 = any number",
+        "镜像及其缓存最多占用多少 GiB，超出时服务器从最久未用的环境开始移除；0 表示不限",
+    )
     images: str = _setting(
         "",
         "the directory of images: their environments, and the cache these are made from, on one"
@@ -434,6 +453,8 @@ def _integer(key: str, value: Any, source: str) -> int:
         "log_limit_mib": (1, limits.LOG_MIB),
         "store_patience_s": (0, 7 * 24 * 3600),
         "dataset_cache_gib": (0, 1 << 30),
+        "image_unused_days": (0, 36_500),
+        "image_budget_gib": (0, 1 << 30),
         "platform_retries": (0, 100),
         "hang_after_s": (0, 31_536_000),
         "notebook_idle_s": (0, 31_536_000),

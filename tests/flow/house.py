@@ -81,7 +81,7 @@ class House:
             cluster=self.cluster,
             sleep=lambda _s: None,
         )
-        catalog = Catalog(self.engine.capacity, lambda: [Environment("default", "/usr")])
+        catalog = Catalog(self.engine.capacity, lambda _: [Environment("default", "/usr")])
         self.platform = Platform(
             self.records,
             self.objects,

@@ -140,7 +140,7 @@ class World:
             cast("Records", ledger),
             cast("ObjectStore", None),  # no job of this world has code, inputs or outputs
             engine,
-            Catalog(engine.capacity, lambda: [Environment("default", "/usr")]),
+            Catalog(engine.capacity, lambda _: [Environment("default", "/usr")]),
             self.clock,
             SeededDice(self.random),
             Limits(platform_retries=self.random.randint(0, 3)),

@@ -240,7 +240,7 @@ def with_gpus(house: House, torch: str, *models: str) -> None:
     ]
     house.restart()
     environments = [Environment("default", "/usr", "3.11", torch)]
-    catalog = replace(house.platform.catalog, environments=lambda: environments)
+    catalog = replace(house.platform.catalog, environments=lambda _: environments)
 
     def against(version: str, gpus: tuple[str, ...]) -> Rejection | None:
         return installed.against(matrix.packaged(), version, gpus, "580.65.06", "x86_64")

@@ -33,7 +33,7 @@ class Environment:
     """The id of the image that it is, or will be, the environment of."""
 
 
-def no_images(word: str) -> ImageView:
+def no_images(workspace: str, word: str) -> ImageView:  # noqa: ARG001 -- one form
     """For a platform that has none."""
     raise Missing("image-missing", image=word)
 
@@ -47,14 +47,16 @@ class Catalog:
     """
 
     capacity: Callable[[], Sequence[Offer]]
-    environments: Callable[[], Sequence[Environment]]
+    environments: Callable[[str], Sequence[Environment]]
+    """Those of a workspace."""
     configured: tuple[Flavor, ...] = ()
     default: str = ""
     takes_images: bool = False
     """Whether jobs run in images of any registry, and not in environments."""
     default_image: str = ""
-    images: Callable[[str], ImageView] = no_images
-    """The image of a name or an id; Missing where there is none."""
+    """The image of jobs that name none; empty = the default environment."""
+    images: Callable[[str, str], ImageView] = no_images
+    """The image of a workspace's name or an id; Missing where there is none."""
 
     def flavors(self) -> tuple[Flavor, ...]:
         """Every flavor, CPU first, small to large."""
@@ -94,30 +96,32 @@ class Catalog:
             flavors=_names(fitting) or "none: fewer nodes would be needed",
         )
 
-    def check(self, choice: EngineChoice, field: str) -> ImageView | None:
-        """The image of ours that `choice` means; None where it means an environment, one of a
-        registry, or nothing (= the default). Invalid where there is no such thing here.
+    def check(self, choice: EngineChoice, field: str, workspace: str) -> ImageView | None:
+        """The image of ours that `choice` of a workspace means; None where it means an environment,
+        one of a registry, or nothing (= the default). Invalid where there is no such thing here.
         """
         if self.takes_images:
-            ours = self._built(choice)
+            ours = self._built(choice, workspace)
             if ours is None:
                 self._check_image(choice, field)
             return ours
         if choice.image_url:
-            return self._image(choice.image_url, f"{field}.image_url", "image-unknown")
-        name = choice.engine_id or choice.engine_name
-        if not name or any(one.id == name and not one.image for one in self.environments()):
+            return self._image(choice.image_url, f"{field}.image_url", "image-unknown", workspace)
+        name = choice.engine_id or choice.engine_name or self.default_image
+        if not name or any(
+            one.id == name and not one.image for one in self.environments(workspace)
+        ):
             return None
-        return self._image(name, field, "engine-unknown")
+        return self._image(name, field, "engine-unknown", workspace)
 
-    def _image(self, word: str, field: str, key: str) -> ImageView:
+    def _image(self, word: str, field: str, key: str, workspace: str) -> ImageView:
         try:
-            return self.images(word)
+            return self.images(workspace, word)
         except Missing:
-            known = ", ".join(one.id for one in self.environments()) or "none"
+            known = ", ".join(one.id for one in self.environments(workspace)) or "none"
             raise Invalid(key, field=field, value=word, engines=known) from None
 
-    def _built(self, choice: EngineChoice) -> ImageView | None:
+    def _built(self, choice: EngineChoice, workspace: str) -> ImageView | None:
         """The image of ours that is meant, whose container image was built here; None where the
         words mean none. Missing, with what to do, where it was not built.
         """
@@ -125,7 +129,7 @@ class Catalog:
         if not word:
             return None
         try:
-            found = self.images(word)
+            found = self.images(workspace, word)
         except Missing:
             return None
         if found.built is None:
@@ -151,7 +155,7 @@ class Catalog:
         if self.takes_images:
             return None
         name = choice.engine_id or choice.engine_name or DEFAULT
-        return next((one for one in self.environments() if one.id == name), None)
+        return next((one for one in self.environments("") if one.id == name), None)
 
 
 @functools.lru_cache(maxsize=32)

@@ -59,7 +59,7 @@ def create(
     now = platform.clock.now()
     if not platform.engine.powers.endpoints:
         raise Refused("notebooks-not-here")
-    spec = _checked(platform, spec)
+    spec = _checked(platform, spec, caller.workspace.id)
     made = Notebook(
         id=platform.dice.job_id(),
         workspace=caller.workspace.id,
@@ -182,12 +182,14 @@ def update(platform: Platform, before: Notebook, wanted: Changes) -> Step:
         expected = f"at least {least}: a home does not shrink"
         value = wanted.home_gib
         raise Invalid("field-value", field="storage_new_size", value=value, expected=expected)
-    to = replace(before, spec=_checked(platform, replace(spec, **given)), updated_at=now)
+    to = replace(
+        before, spec=_checked(platform, replace(spec, **given), before.workspace), updated_at=now
+    )
     changed = ", ".join(sorted(given))
     return to, [JobEvent(now, "notebook-changed", {"what": changed})] if given else []
 
 
-def _checked(platform: Platform, spec: NotebookSpec) -> NotebookSpec:
+def _checked(platform: Platform, spec: NotebookSpec, workspace: str) -> NotebookSpec:
     """A spec that this platform can carry out, with the flavor that will be used."""
     rules.name(spec.name, "name")
     rules.printable("description", spec.description)
@@ -202,7 +204,7 @@ def _checked(platform: Platform, spec: NotebookSpec) -> NotebookSpec:
             remedy="mount fewer",
         )
     flavor = platform.catalog.flavor(spec.flavor, 1, "flavor")
-    platform.catalog.check(engine(platform, spec.image), "image_id")
+    platform.catalog.check(engine(platform, spec.image), "image_id", workspace)
     return replace(spec, flavor=flavor.id, idle=_idle(platform, spec.idle))
 
 

@@ -39,7 +39,7 @@ def check(
     nothing is looked for: for a dry run, it has stayed where it is.
     """
     rules.check(spec)
-    image = platform.catalog.check(spec.engine, "algorithm.engine")
+    image = platform.catalog.check(spec.engine, "algorithm.engine", workspace)
     flavor = platform.catalog.flavor(spec.flavor, spec.node_count, FLAVOR_FIELD)
     required = spec.require_isolation or platform.limits.require_isolation
     spec = replace(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from danlu.images import built, definition, lock
 from danlu.images.lock import Lock
@@ -29,6 +30,8 @@ class Image:
     built_in: bool = False
     created_at: int = 0
     description: str = ""
+    workspace: str = ""
+    """Whose name it is; empty = everybody's on this machine."""
 
     @property
     def torch(self) -> str:
@@ -57,24 +60,36 @@ def built_in() -> tuple[Image, ...]:
     return tuple(found)
 
 
-def every(store: ImageStore) -> Iterator[Image]:
-    """The built-in ones, then what was registered here, by name."""
-    yield from built_in()
-    for path in sorted(store.part("names").glob("*.json")):
-        image = _registered(store, path)
-        if image is not None:
-            yield image
-
-
-def find(store: ImageStore, word: str) -> Image:
-    """The image that a name, an id or at least eight digits of one mean; its lock is kept.
-
-    Missing where there is none, Refused where several begin so.
+def every(store: ImageStore, workspace: str | None = None) -> Iterator[Image]:
+    """The built-in ones, then what was registered for everybody here, then a workspace's own, each
+    by name; None = those of all workspaces.
     """
-    for one in every(store):
-        if word in (one.name, one.id):
-            store.keep(one.lock)
-            return one
+    yield from built_in()
+    places = [store.part("names")]
+    if workspace is None:
+        places += sorted(path for path in places[0].iterdir() if path.is_dir())
+    elif workspace:
+        places.append(_names_of(store, workspace))
+    for place in places:
+        for path in sorted(place.glob("*.json")):
+            image = _registered(store, path)
+            if image is not None:
+                yield image
+
+
+def find(store: ImageStore, word: str, workspace: str | None = None) -> Image:
+    """The image that a name, an id or at least eight digits of one mean; its lock is kept. A name
+    is one that `workspace` may use (None = anybody's).
+
+    Missing where there is none, Refused where several begin so or have that name.
+    """
+    named = [one for one in every(store, workspace) if word in (one.name, one.id)]
+    if named:
+        ids = {one.id for one in named}
+        if len(ids) > 1:
+            raise Refused("image-ambiguous", value=word, images=", ".join(sorted(ids)))
+        store.keep(named[0].lock)
+        return named[0]
     start = word.removeprefix(SIGN)
     ids = {*store.known(start)}
     ids |= {one.id for one in built_in() if len(start) >= 8 and one.id.startswith(SIGN + start)}
@@ -83,16 +98,19 @@ def find(store: ImageStore, word: str) -> Image:
     if len(ids) > 1:
         raise Refused("image-ambiguous", value=word, images=", ".join(sorted(ids)))
     (found,) = ids
-    named = next((one for one in every(store) if one.id == found), None)
-    if named is not None:
-        store.keep(named.lock)
-        return named
+    one = next((one for one in every(store, workspace) if one.id == found), None)
+    if one is not None:
+        store.keep(one.lock)
+        return one
     ready = store.realised(found)
     return Image(found, ready.name if ready else found[: len(SIGN) + 12], store.lock(found))
 
 
-def register(store: ImageStore, name: str, locked: Lock, description: str = "") -> Image:
-    """Keep an image under a name. The same again changes nothing.
+def register(
+    store: ImageStore, name: str, locked: Lock, description: str = "", workspace: str = ""
+) -> Image:
+    """Keep an image under a name of a workspace (empty = everybody's). The same again changes
+    nothing.
 
     Invalid for a name that cannot be one, Refused where it means another image.
     """
@@ -100,17 +118,19 @@ def register(store: ImageStore, name: str, locked: Lock, description: str = "") 
         expected = "a name of letters, digits, '.', '_' and '-', at most 64 of them"
         raise Invalid("field-value", field="name", value=name, expected=expected)
     image_id = store.keep(locked)
-    taken = next((one for one in every(store) if one.name == name), None)
+    taken = next((one for one in every(store, workspace) if one.name == name), None)
     if taken is not None and taken.id != image_id:
         raise Refused("image-name-taken", name=name, image=taken.id)
     if taken is not None:
         return taken
-    if sum(1 for _ in store.part("names").iterdir()) >= MOST_NAMES:
+    place = _names_of(store, workspace)
+    place.mkdir(mode=0o700, exist_ok=True)
+    if sum(1 for _ in place.glob("*.json")) >= MOST_NAMES:
         raise Refused("too-many", field="names", count=MOST_NAMES, limit=MOST_NAMES,
                       remedy="remove some")  # fmt: skip
     kept = _Name(image_id, now_ms(), description)
-    publish(store.part("names") / f"{name}.json", json.dumps(asdict(kept)))
-    return Image(image_id, name, locked, created_at=kept.created_at, description=description)
+    publish(place / f"{name}.json", json.dumps(asdict(kept)))
+    return Image(image_id, name, locked, False, kept.created_at, description, workspace)
 
 
 def refuse_built_in(image: Image) -> None:
@@ -122,7 +142,7 @@ def refuse_built_in(image: Image) -> None:
 def unregister(store: ImageStore, image: Image) -> None:
     """Give a name up. Refused for a built-in image; the environment is removed by itself."""
     refuse_built_in(image)
-    (store.part("names") / f"{image.name}.json").unlink(missing_ok=True)
+    (_names_of(store, image.workspace) / f"{image.name}.json").unlink(missing_ok=True)
 
 
 def view(store: ImageStore, one: Image) -> ImageView:
@@ -153,4 +173,11 @@ def _registered(store: ImageStore, path: Path) -> Image | None:
         locked = store.lock(kept.id)
     except (OSError, ValueError, TypeError, Missing, Invalid):
         return None
-    return Image(kept.id, path.stem, locked, False, kept.created_at, kept.description)
+    shared = path.parent == store.part("names")
+    workspace = "" if shared else unquote(path.parent.name)
+    return Image(kept.id, path.stem, locked, False, kept.created_at, kept.description, workspace)
+
+
+def _names_of(store: ImageStore, workspace: str) -> Path:
+    """Where the names of a workspace are kept."""
+    return store.part("names") / quote(workspace, safe="") if workspace else store.part("names")

@@ -6,7 +6,8 @@ root/environments/<hex>/   a ready environment, read-only; it appears by rename
 root/making/<hex>-<any>/   one that is being made; nobody else looks there
 root/trash/                what is being deleted
 root/locks/<hex>.json      the lock of an image, whose digest is the name
-root/names/<name>.json     an image that somebody has registered under a name
+root/names/<name>.json     an image that is registered under a name, for everybody here
+root/names/<workspace>/    those that a workspace has registered
 root/turns/<hex>           an exclusive flock: who makes, takes or removes the environment
 root/uses/<hex>/<holder>   who uses it; its own time is that of the last use
 root/seals/<hex>.json      what its files are: digest, size, time and inode of each

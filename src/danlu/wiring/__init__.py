@@ -23,6 +23,7 @@ from danlu.wiring import environments, images
 from danlu.wiring import objects as storing
 from danlu.wiring.admin import first_admin
 from danlu.wiring.host import DATASETS, against_torch
+from danlu.wiring.tidy import Tidier
 from danlu.wiring.world import DataLock, Ending, SystemClock, SystemDice, locked
 
 if TYPE_CHECKING:
@@ -56,10 +57,12 @@ class Running:
     ending: Ending
     traffics: Traffics
     """What goes through SSH, for each instance."""
+    tidier: Tidier
 
     def start(self) -> None:
         """Begin to carry jobs through their lives."""
         self.loop.start()
+        self.tidier.start()
 
     def browser_key(self) -> Secret:
         """Signs what browsers are given to come back with; the same after a restart."""
@@ -69,6 +72,7 @@ class Running:
 
     def close(self) -> None:
         """Stop deciding and let go of everything. Tasks go on: the next server adopts them."""
+        self.tidier.close()
         self.loop.close()
         engine = self.platform.engine
         if isinstance(engine, Closes):
@@ -86,6 +90,7 @@ def open_platform(settings: Settings, api: str = "", obs: str = "") -> Running:
     `Running.start`.
     """
     check_environment(settings)
+    images.check_default(settings)
     with contextlib.ExitStack() as opened:
         lock = locked(settings.data)
         opened.callback(lock.release)
@@ -148,19 +153,21 @@ def _opened(
     )
     board = Board(records)
     parts = (platform, buckets, board, Loop(platform, board))
-    return Running(settings, *parts, admin, workspace, clock.now(), lock, ending, traffics)
+    beside = (traffics, Tidier(settings))
+    return Running(settings, *parts, admin, workspace, clock.now(), lock, ending, *beside)
 
 
 def _catalog(settings: Settings, engine: Engine) -> Catalog:
     """What jobs may ask for."""
+    takes_images = engine.powers.images
     return Catalog(
         capacity=engine.capacity,
-        environments=lambda: environments.environments(settings),
+        environments=lambda workspace: environments.environments(settings, workspace),
         configured=settings.flavors,
         default=settings.default_flavor,
-        takes_images=engine.powers.images,
-        default_image=settings.container_image,
-        images=lambda word: images.by_word(settings, word),
+        takes_images=takes_images,
+        default_image=settings.container_image if takes_images else settings.default_image,
+        images=lambda workspace, word: images.by_word(settings, workspace, word),
     )
 
 

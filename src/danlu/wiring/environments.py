@@ -14,8 +14,8 @@ from danlu.settings import Settings
 from danlu.wiring import images
 
 
-def environments(settings: Settings) -> Sequence[Environment]:
-    """Every environment in which jobs can run; the default one first."""
+def environments(settings: Settings, workspace: str = "") -> Sequence[Environment]:
+    """Every environment in which jobs of a workspace can run; the default one first."""
     found = [_environment("default", default_environment(settings))]
     root = settings.data / "environments"
     found.extend(
@@ -24,7 +24,7 @@ def environments(settings: Settings) -> Sequence[Environment]:
         if path.name != "default" and (path / "bin" / "python").exists()
     )
     known = {one.id for one in found}
-    named = (one for one in images.named(settings) if one.name not in known)
+    named = (one for one in images.named(settings, workspace) if one.name not in known)
     found.extend(Environment(one.name, one.path, one.python, one.torch, one.id) for one in named)
     return found
 

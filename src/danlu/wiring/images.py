@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from danlu.model.errors import Invalid
+from danlu.model.errors import Invalid, Missing, Refused
 from danlu.model.image import Damage, Freed, ImageView
 from danlu.model.installed import Frozen, Installed
 from danlu.model.job import JobSpec
@@ -33,12 +33,12 @@ def store(settings: Settings) -> ImageStore:
     return ImageStore(root(settings))
 
 
-def named(settings: Settings) -> list[ImageView]:
-    """The images that have a name: built in, or registered."""
+def named(settings: Settings, workspace: str) -> list[ImageView]:
+    """The images that have a name in a workspace: built in, registered for everybody, its own."""
     from danlu.images import known
 
     images = store(settings)
-    return [known.view(images, one) for one in known.every(images)]
+    return [known.view(images, one) for one in known.every(images, workspace)]
 
 
 def every(settings: Settings) -> list[ImageView]:
@@ -52,14 +52,31 @@ def every(settings: Settings) -> list[ImageView]:
     return [known.view(images, one) for one in (*named, *others)]
 
 
-def by_word(settings: Settings, word: str) -> ImageView:
-    """The image of a name, an id or the beginning of one; its lock is kept. A word of a client is
-    never taken for a file.
+def by_word(settings: Settings, workspace: str, word: str) -> ImageView:
+    """The image of a name of a workspace, an id or the beginning of one; its lock is kept. A word
+    of a client is never taken for a file.
     """
     from danlu.images import known
 
     images = store(settings)
-    return known.view(images, known.find(images, word))
+    return known.view(images, known.find(images, word, workspace))
+
+
+def check_default(settings: Settings) -> None:
+    """Invalid where the image of jobs that name none is not there: every job would be refused."""
+    if not settings.default_image:
+        return
+    try:
+        by_word(settings, "", settings.default_image)
+    except Missing:
+        expected = f"one of {', '.join(one.name for one in named(settings, ''))}, or an image's id"
+        raise Invalid(
+            "setting-value",
+            key="default_image",
+            source="the settings",
+            value=settings.default_image,
+            expected=expected,
+        ) from None
 
 
 def find(settings: Settings, word: str) -> ImageView:
@@ -83,38 +100,50 @@ def realise(settings: Settings, word: str, say: Say) -> ImageView:
     return find(settings, image.id)
 
 
-def register(settings: Settings, name: str, text: str, description: str) -> ImageView:
-    """Keep a lock under a name."""
+def register(
+    settings: Settings, workspace: str, name: str, text: str, description: str
+) -> ImageView:
+    """Keep a lock under a name of a workspace."""
     from danlu.images import known, lock
 
     images = store(settings)
-    made = known.register(images, name, lock.parse(text), description)
+    made = known.register(images, name, lock.parse(text), description, workspace)
     return known.view(images, made)
 
 
 def freeze(
-    settings: Settings, found: Installed, name: str, description: str, without: Sequence[str]
+    settings: Settings,
+    workspace: str,
+    found: Installed,
+    name: str,
+    description: str,
+    without: Sequence[str],
 ) -> Frozen:
-    """Make an image of what was installed by hand, and keep it under a name."""
+    """Make an image of what was installed by hand, and keep it under a name of a workspace."""
     from danlu.images import freeze, known, lock, matrix
     from danlu.images.realise import Making
 
     images = store(settings)
     making = Making(variables=tuple(os.environ.items()))
     made = freeze.freeze(images, matrix.packaged(), found, name, making, without)
-    known.register(images, name, lock.parse(made.lock), description)
+    known.register(images, name, lock.parse(made.lock), description, workspace)
     return made
 
 
-def delete(settings: Settings, word: str) -> ImageView:
-    """Give up a registered image: its name and its environment, the latter first. What it was."""
+def delete(settings: Settings, workspace: str, word: str) -> ImageView:
+    """Give up an image that a workspace has registered: its name and, if nobody else has one for
+    it, its environment, the latter first. What it was.
+    """
     from danlu.images import known
 
     images = store(settings)
-    image = known.find(images, word)
+    image = known.find(images, word, workspace)
     shown = known.view(images, image)
     known.refuse_built_in(image)
-    if shown.realised is not None:
+    if image.workspace != workspace:
+        raise Refused("image-not-yours", image=image.name)
+    others = [one for one in known.every(images) if one.id == image.id]
+    if shown.realised is not None and len(others) <= 1:
         images.remove(image.id)
     known.unregister(images, image)
     return shown

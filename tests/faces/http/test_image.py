@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from danlu.images import lock
+from danlu.images import known, lock
+from danlu.images.store import ImageStore
 from tests.faces.http.live import Live, create_body
 from tests.images import small
 
@@ -103,3 +104,43 @@ def test_a_job_keeps_the_image_that_its_name_meant(shared: Live, text: str) -> N
     answer = shared.call("POST", "/v2/{p}/training-jobs", body)
     assert answer.status == 400
     assert "swr.example.org/team/torch:2.8" in answer.json["error_msg"]
+
+
+def test_names_are_a_project_s_own(shared: Live, text: str, tmp_path: Path) -> None:
+    """The same name means each project's image; neither sees, uses or deletes the other's."""
+    mine = register(shared, "ours", text).json["id"]
+    workspace, key = shared.another("names")
+    place = f"/v1/{workspace.id}/images"
+    other = lock.canonical(small.locked([small.wheel(tmp_path, "torch", "2.12.0+cpu")]))
+
+    def listed() -> list[str]:
+        return [
+            one["name"] for one in shared.call("GET", f"{place}?limit=500", key=key).json["data"]
+        ]
+
+    assert shared.call("GET", f"{place}/ours", key=key).status == 404
+    assert shared.call("DELETE", f"{place}/ours", key=key).status == 404
+    assert "ours" not in listed()
+    body = create_body("with-theirs")
+    body["algorithm"]["engine"] = {"engine_id": "ours"}
+    jobs = f"/v2/{workspace.id}/training-jobs"
+    assert shared.call("POST", jobs, body, key=key).status == 400
+
+    made = shared.call("POST", place, {"danlu": {"name": "ours", "lock": other}}, key=key)
+    assert made.status == 200, made.body
+    assert made.json["id"] != mine
+    assert "ours" in listed()
+    assert shared.call("POST", jobs, body, key=key).status == 201
+    assert shared.call("DELETE", f"{place}/ours", key=key).json["id"] == made.json["id"]
+    assert shared.call("GET", f"{IMAGES}/ours").json["id"] == mine
+
+
+def test_what_is_everybody_s_is_no_project_s_to_delete(shared: Live, text: str) -> None:
+    store = ImageStore(Path(shared.running.settings.data) / "images")
+    known.register(store, "for-all", lock.parse(text))
+    workspace, key = shared.another("guest")
+    assert shared.call("GET", f"/v1/{workspace.id}/images/for-all", key=key).status == 200
+    assert shared.call("DELETE", f"/v1/{workspace.id}/images/for-all", key=key).status == 409
+    # A name that is taken for everybody is nobody's own.
+    other = text.replace('"matrix": "test"', '"matrix": "test2"')
+    assert register(shared, "for-all", other).status == 409

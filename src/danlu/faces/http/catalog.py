@@ -41,7 +41,8 @@ async def show_training_job_flavors(server: Server, call: Call) -> Answer:
 async def show_training_job_engines(server: Server, call: Call) -> Answer:
     """The environments in which jobs can run."""
     call.only()
-    found = await server.on_worker(server.platform.catalog.environments)
+    workspace = call.caller.workspace.id
+    found = await server.on_worker(server.platform.catalog.environments, workspace)
     return json_reply(
         wire.engines((item.id, item.python_version, item.torch_version) for item in found)
     )

@@ -43,5 +43,10 @@ async def freeze_job(server: Server, call: Call) -> Answer:
 def _frozen(server: Server, view: JobView, wanted: Wanted) -> Frozen:
     installed = freeze.installed(server.platform, view, wanted.task)
     return images.freeze(
-        server.settings, installed, wanted.name, wanted.description, wanted.without
+        server.settings,
+        view.job.workspace,
+        installed,
+        wanted.name,
+        wanted.description,
+        wanted.without,
     )

@@ -73,7 +73,7 @@ async def status(server: Server, call: Call) -> Answer:
     platform = server.platform
     totals = platform.engine.capacity()
     held = [place for places in server.board.held().values() for place in places]
-    environments = await server.on_worker(platform.catalog.environments)
+    environments = await server.on_worker(platform.catalog.environments, call.caller.workspace.id)
     now = server.now()
     trouble = platform.records.trouble()
     return json_reply(

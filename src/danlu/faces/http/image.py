@@ -42,11 +42,11 @@ def _rule(verb: str, *, writes: bool = False) -> Rule:
     ),
 )
 async def list_image(server: Server, call: Call) -> Answer:
-    """The built-in images, what was registered, and what has an environment here."""
+    """The built-in images, and what was registered for everybody or by this project."""
     call.only("limit", "offset", "name", "type", "workspace_id")
     limit, offset = call.number("limit", 10, 1, wire.MOST), call.number("offset", 0, 0, 2**31)
     name, kind = call.text("name"), call.choice("type", "", *wire.TYPES)
-    found = await server.on_worker(images.every, server.settings)
+    found = await server.on_worker(images.named, server.settings, call.caller.workspace.id)
     wanted = [
         one
         for one in found
@@ -64,9 +64,9 @@ async def list_image(server: Server, call: Call) -> Answer:
 async def show_image(server: Server, call: Call) -> Answer:
     """One image, by its id, the beginning of one, or its name."""
     call.only()
-    return json_reply(
-        wire.image(await server.on_worker(images.by_word, server.settings, _word(call)))
-    )
+    workspace = call.caller.workspace.id
+    found = await server.on_worker(images.by_word, server.settings, workspace, _word(call))
+    return json_reply(wire.image(found))
 
 
 @routes(
@@ -84,7 +84,10 @@ async def show_image(server: Server, call: Call) -> Answer:
 async def register_image(server: Server, call: Call) -> Answer:
     """Keep a lock under a name; the same again changes nothing."""
     name, lock, description = wire.register(call.json())
-    found = await server.on_worker(images.register, server.settings, name, lock, description)
+    workspace = call.caller.workspace.id
+    found = await server.on_worker(
+        images.register, server.settings, workspace, name, lock, description
+    )
     return json_reply(wire.image(found))
 
 
@@ -97,9 +100,9 @@ async def register_image(server: Server, call: Call) -> Answer:
 async def delete_image(server: Server, call: Call) -> Answer:
     """Give up a registered image's name, and its environment; refused while a task uses it."""
     call.no_body()
-    return json_reply(
-        wire.image(await server.on_worker(images.delete, server.settings, _word(call)))
-    )
+    workspace = call.caller.workspace.id
+    found = await server.on_worker(images.delete, server.settings, workspace, _word(call))
+    return json_reply(wire.image(found))
 
 
 def _word(call: Call) -> str:

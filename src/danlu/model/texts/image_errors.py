@@ -260,6 +260,10 @@ IMAGE_ERRORS: dict[str, tuple[str, str]] = {
         "the name '{name}' means image {image}; choose another name, or remove that one first",
         "名称“{name}”已用于镜像 {image}；请换一个名称，或先删除它",
     ),
+    "image-not-yours": (
+        "the name {image} is everybody's on this machine; its administrator removes it from there",
+        "名称 {image} 属于本机所有人；须由管理员在本机移除",
+    ),
     "image-built-in": (
         "image {image} is built in and cannot be deleted; `danlu image rm` removes its environment",
         "镜像 {image} 是内置的，不能删除；可用 `danlu image rm` 移除其环境",
