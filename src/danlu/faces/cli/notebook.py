@@ -10,6 +10,7 @@ from danlu.faces.cli import notebook_view, view
 from danlu.faces.cli.failure import FAILED, INTERRUPTED, MISSING, USAGE, Failure
 from danlu.faces.cli.request import duration_s
 from danlu.faces.cli.session import Session, utf8
+from danlu.faces.cli.ssh import forget
 from danlu.faces.cli.texts import printable
 from danlu.faces.cli.waiting import persistently
 
@@ -94,6 +95,7 @@ def start(session: Session, *, notebook: str, detach: bool) -> int:
 def stop(session: Session, *, notebook: str, detach: bool) -> int:
     """Stop a notebook; its home stays."""
     found = session.client().post("notebooks", notebook, "stop")
+    forget(found["id"])
     if not detach:
         found = _settled(session, found)
     return _told(session, found)
@@ -191,6 +193,7 @@ def rm(session: Session, *, notebook: str, yes: bool, detach: bool) -> int:
     if not yes and not _confirmed(session, found):
         return INTERRUPTED
     gone = session.client().delete("notebooks", found["id"])
+    forget(found["id"])
     while not detach:
         try:
             gone = _looked(session, found["id"])

@@ -196,6 +196,27 @@ COMMANDS: tuple[Command, ...] = (
         (Argument("file", "FILE", least=0),),
     ),
     Command("access", "key ls", f"{_HOME}.key:ls"),
+    Command(
+        "access",
+        "ssh",
+        f"{_HOME}.ssh:ssh",
+        (),
+        (Argument("words", "NOTEBOOK [-- COMMAND...]", most=None),),
+    ),
+    Command(
+        "access",
+        "code",
+        f"{_HOME}.ssh:code",
+        (Option("print_only", "--print", kind=FLAG),),
+        (Argument("notebook", "NOTEBOOK"),),
+    ),
+    Command(
+        "access",
+        "port",
+        f"{_HOME}.ssh:port",
+        (),
+        (Argument("words", "NOTEBOOK PORT...", least=2, most=None),),
+    ),
     Command("access", "key rm", f"{_HOME}.key:rm", (), (Argument("names", "KEY...", most=None),)),
     Command(
         "data",

@@ -31,4 +31,30 @@ ACCESS: dict[str, tuple[str, str]] = {
         ),
         "{directory} 中没有公钥；请用 ssh-keygen -t ed25519 生成，或指定文件",
     ),
+    "ssh-no-client": (
+        "there is no ssh on this machine; install OpenSSH's client",
+        "本机没有 ssh；请安装 OpenSSH 客户端",
+    ),
+    "ssh-no-keys": (
+        "no key of your profile may come in; add one: danlu key add",
+        "您的资料中没有可用于登录的密钥；请添加：danlu key add",
+    ),
+    "ssh-not-ready": (
+        "SSH of '{name}' does not answer yet; try again in a moment",
+        "“{name}”的 SSH 尚未就绪；请稍后再试",
+    ),
+    "ssh-config": ("cannot write '{path}': {detail}", "无法写入“{path}”：{detail}"),
+    "port-malformed": (
+        "'{value}' is no port; give PORT or HERE:THERE, each from 1 to 65535",
+        "“{value}”不是端口；请给出 PORT 或 HERE:THERE，取值 1 到 65535",
+    ),
+    "port-open": (
+        "http://127.0.0.1:{here} leads to port {there} of {notebook}; Ctrl-C ends it",
+        "http://127.0.0.1:{here} 通向 {notebook} 的端口 {there}；按 Ctrl-C 结束",
+    ),
+    "code-host": (
+        "ssh, scp, rsync and editors (Remote-SSH) know {host} now; its home is {home}",
+        "ssh、scp、rsync 和编辑器（Remote-SSH）现在都认识 {host}；主目录为 {home}",
+    ),
+    "code-opening": ("opening {home} of {host} in the editor", "正在编辑器中打开 {host} 的 {home}"),
 }

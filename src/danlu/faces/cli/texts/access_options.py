@@ -24,4 +24,32 @@ ACCESS_OPTIONS: dict[str, tuple[str, str]] = {
         "Remove public keys, by name or fingerprint. Connections made with them end at once.",
         "按名称或指纹删除公钥。使用它们建立的连接立即断开。",
     ),
+    "ssh": (
+        (
+            "Log in to a notebook, or run a command there, with OpenSSH's own client. The command is"
+            " what ssh takes it for: danlu ssh NOTEBOOK -- nvidia-smi -L"
+        ),
+        (
+            "用 OpenSSH 客户端登录 Notebook，或在其中执行命令；命令的含义与 ssh 相同："
+            "danlu ssh NOTEBOOK -- nvidia-smi -L"
+        ),
+    ),
+    "port": (
+        (
+            "Have ports of this machine lead to ports of a notebook until Ctrl-C. PORT is one port on"
+            " both sides, or HERE:THERE."
+        ),
+        "将本机端口转发到 Notebook 的端口，按 Ctrl-C 结束。PORT 为两端相同的端口，或写作 HERE:THERE。",
+    ),
+    "code": (
+        (
+            "Make a notebook a host that ssh, scp, rsync and editors know, and open its home in VS"
+            " Code where that is installed. It is one until the notebook is stopped."
+        ),
+        (
+            "将 Notebook 登记为 ssh、scp、rsync 和编辑器都认识的主机；已安装 VS Code 时打开其主目录。"
+            "Notebook 停止后自动移除。"
+        ),
+    ),
+    "code.print_only": ("Print the host's name and open nothing.", "只输出主机名，不打开编辑器。"),
 }
