@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from tests.faults.rows import Results, how, rows
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+# Under nohup and the like a hang-up is ignored, and all that is started inherits that: helpers of
+# ssh's would outlive it.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 RESULTS = pytest.StashKey[Results]()
 

@@ -406,6 +406,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--home", default="")
     parser.add_argument("program", nargs=argparse.REMAINDER)
     given = parser.parse_args(argv)
+    # A session ends by a hang-up. Whoever started us may ignore it (nohup), and children inherit
+    # that.
+    for ending in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(ending) is signal.SIG_IGN:
+            signal.signal(ending, signal.SIG_DFL)
     program = given.program[1:] if given.program[:1] == ["--"] else given.program
     sshd = Sshd(given.at, given.keys, given.home)
     try:
