@@ -16,6 +16,7 @@ from danlu.model.attempt import FINAL, LIVE, Attempt, AttemptKey, Event, State, 
 from danlu.model.errors import Missing, PlatformError, Unavailable
 from danlu.model.event import JobEvent
 from danlu.model.job import Intent, Job, JobView, Task
+from danlu.model.notebook import Notebook
 from danlu.ports.records import EventQuery, Move, Submission, Submitted
 
 STAMPS = {
@@ -141,6 +142,10 @@ class Ledger:
             self.unreadable -= 1
             raise Unavailable("busy", detail="not now")
         return [row.view for row in self.disk.rows.values() if row.attempts[-1].state in LIVE]
+
+    def live_notebooks(self) -> list[Notebook]:
+        """None: the lives that are simulated are those of jobs."""
+        return []
 
     def knows(self, key: AttemptKey) -> bool:
         """Whether this very attempt is on record."""

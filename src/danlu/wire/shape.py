@@ -129,7 +129,10 @@ class Listing:
 
     def schema(self) -> Schema:
         """An array."""
-        schema: Schema = {"type": ["array", "null"], "items": self.of.schema()}
+        items = self.of.schema()
+        if items.get("type") == "object":
+            items["type"] = ["object", "null"]
+        schema: Schema = {"type": ["array", "null"], "items": items}
         if self.most is not None:
             schema["maxItems"] = self.most
         return _about(schema, self.about)

@@ -78,7 +78,8 @@ def test_a_shell_on_a_terminal(house: House, job: str) -> None:
     typed.read_until(b"# ")
     typed.press(b"stty size; tty\n")
     typed.read_until(b"40 123")
-    typed.press(b"PS1='[re''ady]'; echo be''gin; sleep 1000\n")
+    # Said by what has the terminal then: the shell itself would not be interrupted.
+    typed.press(b"PS1='[re''ady]'; sh -c 'echo be\"\"gin; exec sleep 1000'\n")
     typed.read_until(b"begin")
     typed.press(b"\x03")
     typed.read_until(b"[ready]")

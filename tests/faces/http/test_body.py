@@ -138,7 +138,7 @@ def test_depth_and_large_numbers_that_are_allowed_pass(shared: Live) -> None:
         ("GET", "/", 404, "APIGW.0101"),
         ("GET", "/docs", 404, "APIGW.0101"),
         ("GET", "/v2/{p}/services", 404, "APIGW.0101"),
-        ("POST", "/v1/{p}/notebooks", 404, "APIGW.0101"),
+        ("POST", "/v1/{p}/models", 404, "APIGW.0101"),
         ("GET", "/v2/{p}/training-jobs", 405, "APIGW.0103"),
         ("PATCH", "/v2/{p}/training-jobs/x", 405, "APIGW.0103"),
         ("HEAD", "/danlu/v1/health", 405, ""),

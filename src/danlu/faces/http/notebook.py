@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from danlu.faces.http.call import Call, plain_id
@@ -255,7 +256,7 @@ async def list_flavors(server: Server, call: Call) -> Answer:
     return json_reply(_flavors(server, call))
 
 
-@routes("GET", f"{NOTEBOOK}/flavors", rule=rule("get"), about=_FLAVORS)
+@routes("GET", f"{NOTEBOOK}/flavors", rule=rule("get"), about=replace(_FLAVORS, errors=(400, 404)))
 async def show_switchable_flavors(server: Server, call: Call) -> Answer:
     """What this one may be changed to while it is stopped: everything else that there is."""
     own = found(server, call).spec.flavor
