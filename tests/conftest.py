@@ -17,10 +17,15 @@ from tests.faults.rows import Results, how, rows
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
-# Under nohup and the like a hang-up is ignored, and all that is started inherits that: helpers of
-# ssh's would outlive it.
-if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Under nohup, or in the background of a script, signals are ignored, and all that is started gets
+# that, too: nothing would end by Ctrl-C or a hang-up.
+for number, usual in (
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 RESULTS = pytest.StashKey[Results]()
 
