@@ -44,11 +44,11 @@ ACCESS_OPTIONS: dict[str, tuple[str, str]] = {
     "code": (
         (
             "Make a notebook a host that ssh, scp, rsync and editors know, and open its home in VS"
-            " Code where that is installed. It is one until the notebook is stopped."
+            " Code where that is installed. It is one until danlu notebook stop."
         ),
         (
             "将 Notebook 登记为 ssh、scp、rsync 和编辑器都认识的主机；已安装 VS Code 时打开其主目录。"
-            "Notebook 停止后自动移除。"
+            "执行 danlu notebook stop 后移除。"
         ),
     ),
     "code.print_only": ("Print the host's name and open nothing.", "只输出主机名，不打开编辑器。"),
