@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from danlu.faces.http.call import Call
@@ -133,6 +134,12 @@ def _reached(one: Notebook, wanted: str, before: int) -> bool:
     return one.state is State.RUNNING or one.state not in LIVE
 
 
+async def _wished(server: Server, call: Call, step: Callable[[Notebook], wishes.Step]) -> Answer:
+    """Take a step with the notebook that is meant, and show it."""
+    one = resolve(server, call)
+    return json_reply(shown(server, call, await wish(server, call, step, one.id)))
+
+
 @routes(
     "DELETE",
     NOTEBOOK,
@@ -142,10 +149,8 @@ def _reached(one: Notebook, wanted: str, before: int) -> bool:
 async def remove_notebook(server: Server, call: Call) -> Answer:
     """Stop it if it runs, and remove it with its home."""
     call.no_body()
-    one = resolve(server, call)
     step = wishes.delete
-    done = await wish(server, call, lambda it: step(server.platform, call.caller, it), one.id)
-    return json_reply(shown(server, call, done))
+    return await _wished(server, call, lambda it: step(server.platform, call.caller, it))
 
 
 @routes(
@@ -157,10 +162,8 @@ async def remove_notebook(server: Server, call: Call) -> Answer:
 async def begin_notebook(server: Server, call: Call) -> Answer:
     """Begin it again, under the lease that it had."""
     call.no_body()
-    one = resolve(server, call)
     step = wishes.start
-    done = await wish(server, call, lambda it: step(server.platform, call.caller, it), one.id)
-    return json_reply(shown(server, call, done))
+    return await _wished(server, call, lambda it: step(server.platform, call.caller, it))
 
 
 @routes(
@@ -172,10 +175,8 @@ async def begin_notebook(server: Server, call: Call) -> Answer:
 async def end_notebook(server: Server, call: Call) -> Answer:
     """End what runs of it."""
     call.no_body()
-    one = resolve(server, call)
     step = wishes.stop
-    done = await wish(server, call, lambda it: step(server.platform, call.caller, it), one.id)
-    return json_reply(shown(server, call, done))
+    return await _wished(server, call, lambda it: step(server.platform, call.caller, it))
 
 
 @routes(
@@ -193,10 +194,8 @@ async def end_notebook(server: Server, call: Call) -> Answer:
 async def change_notebook(server: Server, call: Call) -> Answer:
     """Change what is asked for."""
     changes = wishes.Changes(**wire.update(call.json()))
-    one = resolve(server, call)
     step = wishes.update
-    done = await wish(server, call, lambda it: step(server.platform, it, changes), one.id)
-    return json_reply(shown(server, call, done))
+    return await _wished(server, call, lambda it: step(server.platform, it, changes))
 
 
 @routes(
@@ -214,14 +213,13 @@ async def change_notebook(server: Server, call: Call) -> Answer:
 async def renew_notebook(server: Server, call: Call) -> Answer:
     """Count its lease and its idleness from now on, the same or others."""
     wanted = own.renewal(call.json() if call.body.strip() else {})
-    one = resolve(server, call)
 
     def step(it: Notebook) -> wishes.Step:
         lease = replace(it.lease) if wanted.lease is None else wanted.lease
         idle = it.spec.idle if wanted.idle is None else wanted.idle
         return wishes.renew(server.platform, call.caller, it, lease, idle)
 
-    return json_reply(shown(server, call, await wish(server, call, step, one.id)))
+    return await _wished(server, call, step)
 
 
 @routes(
@@ -239,13 +237,12 @@ async def renew_notebook(server: Server, call: Call) -> Answer:
 async def hold_notebook(server: Server, call: Call) -> Answer:
     """Nothing but the server's own limit ends it meanwhile."""
     seconds, pid, why = own.hold(call.json())
-    one = resolve(server, call)
-    wanted = wishes.holding(server.now(), seconds, pid, why)
-    step = wishes.hold
-    done = await wish(
-        server, call, lambda it: step(server.platform, call.caller, it, wanted), one.id
-    )
-    return json_reply(shown(server, call, done))
+
+    def step(it: Notebook) -> wishes.Step:
+        wanted = wishes.holding(server.now(), seconds, pid, why)
+        return wishes.hold(server.platform, call.caller, it, wanted)
+
+    return await _wished(server, call, step)
 
 
 @routes(
@@ -257,10 +254,8 @@ async def hold_notebook(server: Server, call: Call) -> Answer:
 async def release_notebook(server: Server, call: Call) -> Answer:
     """Its lease and its idleness count again, from now."""
     call.no_body()
-    one = resolve(server, call)
     step = wishes.hold
-    done = await wish(server, call, lambda it: step(server.platform, call.caller, it, None), one.id)
-    return json_reply(shown(server, call, done))
+    return await _wished(server, call, lambda it: step(server.platform, call.caller, it, None))
 
 
 @routes(

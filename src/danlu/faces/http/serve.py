@@ -26,6 +26,7 @@ from danlu.faces.lab.app import ByHost
 from danlu.faces.obs.app import Gateway
 from danlu.faces.obs.door import Door
 from danlu.faces.obs.serve import GatewayServer
+from danlu.faces.publish import publish
 from danlu.faces.ssh import serve as ssh
 from danlu.faces.ssh.serve import SshServer
 from danlu.model.errors import Refused
@@ -216,21 +217,7 @@ def ready_data(running: Running, api: str) -> dict[str, str | int]:
 
 def write_ready(path: Path, data: dict[str, str | int]) -> None:
     """Publish the ready file, for its owner only: whole or not at all."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(draft, flags, 0o600)
-    try:
-        os.fchmod(descriptor, 0o600)
-        os.write(descriptor, json.dumps(data, indent=1).encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    draft.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    publish(path, json.dumps(data, indent=1).encode() + b"\n")
 
 
 def _installed(module: str) -> bool:

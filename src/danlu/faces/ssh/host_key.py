@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import asyncssh
+
+from danlu.faces.publish import publish
 
 FILE = "ssh_host_key"
 KIND = "ssh-ed25519"
@@ -18,7 +19,7 @@ def kept(data: Path) -> asyncssh.SSHKey:
     path = data / FILE
     if not path.exists():
         made = asyncssh.generate_private_key(KIND)
-        _publish(path, made.export_private_key())
+        publish(path, made.export_private_key())
     return asyncssh.import_private_key(path.read_bytes())
 
 
@@ -26,21 +27,3 @@ def public(key: asyncssh.SSHKey) -> str:
     """The public half, as in known_hosts."""
     kind, encoded = key.export_public_key().decode("ascii").split()[:2]
     return f"{kind} {encoded}"
-
-
-def _publish(path: Path, data: bytes) -> None:
-    """Whole or not at all, for its owner only."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    opened = os.open(draft, flags, 0o600)
-    try:
-        os.write(opened, data)
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-    draft.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
