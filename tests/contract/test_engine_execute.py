@@ -239,7 +239,7 @@ def test_nobody_left_means_that_it_ends(house: ProcessHouse, ref: Ref) -> None:
     """What runs in the foreground is not left behind when whoever wanted it has gone."""
     run = Run(house, ref, "/bin/sh", "-c", "trap '' HUP; echo $$ up; sleep 1111; sleep 1112")
     run.until(b"up")
-    assert _sleeping("1111")
+    wait(lambda: _sleeping("1111"))  # the word comes before the shell has forked
     run.execution.close()
     wait(lambda: not _sleeping("1111") and not _sleeping("1112"))
 
