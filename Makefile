@@ -92,13 +92,16 @@ check: .venv/.stamp ## format, lint, types, layers
 	@$(BIN)/python -m pytest -q tests/test_architecture.py
 
 PYTEST = $(BIN)/python -m pytest -q
-# The tests of these mostly wait for what they start, so they run beside all the others.
-WAITING = tests/contract tests/node
+# The tests of these mostly wait for what they start, so they run beside all the others, and beside
+# each other: the machine's processors would be idle half the time otherwise.
+ENGINES = $(wildcard tests/contract/test_engine*.py) tests/clients
+SERVERS = tests/jobs tests/faces/cli
 
 .PHONY: test
 test: setup ## everything but the long suites
 ifeq ($(ARGS),)
-	@$(BIN)/python scripts/beside.py $(PYTEST) $(WAITING:%=--ignore=%) -- $(PYTEST) $(WAITING)
+	@$(BIN)/python scripts/beside.py $(PYTEST) $(patsubst %,--ignore=%,$(ENGINES) $(SERVERS)) \
+	  -- $(PYTEST) $(SERVERS) -- $(PYTEST) $(ENGINES)
 else
 	@$(PYTEST) $(ARGS)
 endif

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs two commands side by side: the first one is seen as it goes, the second one when it is over.
+"""Runs commands side by side: the first one is seen as it goes, the others when they are over.
 
-    python scripts/beside.py FIRST ... -- SECOND ...
+    python scripts/beside.py FIRST ... -- SECOND ... [-- THIRD ...]
 
-Exit status: that of the first one that fails.
+Exit status: that of the first one in this order that fails.
 """
 
 from __future__ import annotations
@@ -12,21 +12,40 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
+from typing import IO
 
 
 def main(words: list[str]) -> int:
-    at = words.index("--")
-    with tempfile.TemporaryFile() as said:
-        second = subprocess.Popen(words[at + 1 :], stdout=said, stderr=subprocess.STDOUT)
+    first, *others = commands(words)
+    with ExitStack() as files:
+        beside: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        for command in others:
+            said = files.enter_context(tempfile.TemporaryFile())
+            started = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+            beside.append((started, said))
+        statuses: list[int] = []
         try:
-            # Ctrl-C reaches all three: each ends in its own way, and is waited for.
-            failed = _waited(subprocess.Popen(words[:at]))
+            # Ctrl-C reaches all of them: each ends in its own way, and is waited for.
+            statuses.append(_waited(subprocess.Popen(first)))
         finally:
-            failed_too = _waited(second)
-            said.seek(0)
-            shutil.copyfileobj(said, sys.stdout.buffer)
-            sys.stdout.flush()
-    return failed or failed_too
+            for process, said in beside:
+                statuses.append(_waited(process))
+                said.seek(0)
+                shutil.copyfileobj(said, sys.stdout.buffer)
+                sys.stdout.flush()
+    return next((status for status in statuses if status), 0)
+
+
+def commands(words: list[str]) -> list[list[str]]:
+    """What stands between the dashes."""
+    found: list[list[str]] = [[]]
+    for word in words:
+        if word == "--":
+            found.append([])
+        else:
+            found[-1].append(word)
+    return found
 
 
 def _waited(process: subprocess.Popen[bytes]) -> int:

@@ -229,6 +229,26 @@ def test_a_program_below_a_shell_has_its_grace(house: ProcessHouse) -> None:
     assert "leftovers-killed" not in keys(seen)
 
 
+def test_what_a_stopped_program_leaves_in_groups_of_its_own_is_asked_too(
+    house: ProcessHouse,
+) -> None:
+    """Nobody looks after them any more, and they need not hold the stop for the whole grace."""
+    code = """
+        import subprocess, time
+        line = "trap 'echo asked; exit' TERM; echo up; while :; do sleep 0.05; done"
+        subprocess.Popen(["/bin/sh", "-c", line], start_new_session=True)
+        time.sleep(3600)
+    """
+    ref = start(house, code)
+    said(house, ref, b"up")
+    house.engine.stop(ref, 20 * HANG_S)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    assert seen.exit.signal == "SIGTERM"
+    assert b"asked\n" in whole_log(house, ref)
+    assert "leftovers-killed" not in keys(seen)
+
+
 def test_the_program_can_read_why_it_is_being_stopped(house: ProcessHouse) -> None:
     """(case 66)"""
     code = """

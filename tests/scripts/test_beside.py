@@ -14,31 +14,39 @@ from tests.services import ROOT
 PROGRAM = [sys.executable, str(ROOT / "scripts" / "beside.py")]
 
 
-def beside(first: str, second: str) -> subprocess.CompletedProcess[str]:
-    words = [*PROGRAM, "sh", "-c", first, "--", "sh", "-c", second]
+def beside(*lines: str) -> subprocess.CompletedProcess[str]:
+    commands = [["sh", "-c", line] for line in lines]
+    words = [*PROGRAM, *commands[0]]
+    for command in commands[1:]:
+        words += ["--", *command]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
-def test_both_run_at_once_and_the_second_is_told_at_the_end(tmp_path: Path) -> None:
-    """Each waits for the other, so one after the other would never end."""
+def test_all_run_at_once_and_the_later_ones_are_told_at_the_end(tmp_path: Path) -> None:
+    """Each waits for the next, so one after the other would never end."""
     meet = "touch {0}; until [ -e {1} ]; do sleep 0.01; done; echo {2}"
-    a, b = tmp_path / "a", tmp_path / "b"
-    done = beside(meet.format(a, b, "first"), meet.format(b, a, "second; echo and more >&2"))
-
-    assert (done.returncode, done.stdout) == (0, "first\nsecond\nand more\n")
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    done = beside(
+        meet.format(a, b, "first"),
+        meet.format(b, c, "second; echo and more >&2"),
+        meet.format(c, a, "third"),
+    )
+    assert (done.returncode, done.stdout) == (0, "first\nsecond\nand more\nthird\n")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "status"),
+    ("lines", "status"),
     [
-        ("exit 3", "exit 0", 3),
-        ("exit 0", "exit 4", 4),
-        ("exit 3", "exit 4", 3),
-        ("kill -9 $$", "exit 0", 137),
+        (["exit 3", "exit 0"], 3),
+        (["exit 0", "exit 4"], 4),
+        (["exit 3", "exit 4"], 3),
+        (["exit 0", "exit 0", "exit 5"], 5),
+        (["kill -9 $$", "exit 0"], 137),
+        (["exit 0"], 0),
     ],
 )
-def test_a_failure_of_either_is_one(first: str, second: str, status: int) -> None:
-    assert beside(first, second).returncode == status
+def test_a_failure_of_any_is_one(lines: list[str], status: int) -> None:
+    assert beside(*lines).returncode == status
 
 
 def test_ctrl_c_ends_both_and_waits_for_them(tmp_path: Path) -> None:

@@ -285,6 +285,8 @@ class Shim:
         if self._first is not None:
             os.close(self._first.hold)
         own_end = time.monotonic() + LEFTOVER_GRACE_S
+        if self._directory.exists(files.NOTICE):
+            self._ask_leftovers()
         while not self._attend(until_s=self._leftovers_until(own_end)):
             if self._leftovers_until(own_end) > time.monotonic():
                 continue
@@ -297,6 +299,14 @@ class Shim:
                 record["detail"]["unkillable"] = left
             self._reap()
             return
+
+    def _ask_leftovers(self) -> None:
+        """SIGTERM to those that are not of the program's group: they were the program's to look
+        after, or came beside it (a command of `danlu exec`), and nobody else would ask them.
+        """
+        for one in self._leftovers():
+            if one.group != self._pid:
+                identity.send_to(one, signal.SIGTERM)
 
     def _leftovers(self) -> list[identity.Process]:
         """Everybody below this process but the namespace's first, which is ours."""
