@@ -94,7 +94,7 @@ check: .venv/.stamp ## format, lint, types, layers
 PYTEST = $(BIN)/python -m pytest -q
 # The tests of these mostly wait for what they start, so they run beside all the others, and beside
 # each other: the machine's processors would be idle half the time otherwise.
-ENGINES = $(wildcard tests/contract/test_engine*.py) tests/clients
+ENGINES = $(wildcard tests/contract/test_engine*.py tests/contract/test_objects_s3*.py) tests/clients
 SERVERS = tests/jobs tests/faces/cli
 
 .PHONY: test

@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
     with ExitStack() as files:
         beside: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
         for command in others:
-            said = files.enter_context(tempfile.TemporaryFile())
+            said: IO[bytes] = files.enter_context(tempfile.TemporaryFile())
             started = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
             beside.append((started, said))
         statuses: list[int] = []
