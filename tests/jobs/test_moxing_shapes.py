@@ -161,12 +161,12 @@ def test_the_key_of_a_job_dies_with_it_and_is_nowhere_else(
     assert told["DANLU_OBS_ACCESS_KEY"] == f"job-{job['id']}-1"
     shown = [house.good(command, "@last") for command in ("show", "events", "logs")]
     assert secret not in "".join([*shown, json.dumps(job)])
-    # What a task was started with, which only the server's user can read, has to name it.
+    # The plan of the task, which only the server's user can read, has to name it.
     kept = [
         path for path in house.data.rglob("*") if path.is_file() and path.stat().st_size < 1 << 24
     ]
     holding = [path for path in kept if secret.encode() in path.read_bytes()]
-    assert {path.name for path in holding} <= {"plan.json", "program.json"}
+    assert {path.name for path in holding} <= {"plan.json"}
     assert all(path.stat().st_mode & 0o077 == 0 for path in holding)
 
 

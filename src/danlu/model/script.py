@@ -154,6 +154,11 @@ class TaskPlan:
         """`worker-0`."""
         return f"worker-{self.index}"
 
+    @property
+    def storage_variables(self) -> dict[str, str]:
+        """The variables by which the program reaches objects, with its key."""
+        return {} if self.storage is None else self.storage.variables(self.environments)
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -284,8 +289,7 @@ def _with_own(env: dict[str, str], plan: TaskPlan, layout: Layout) -> dict[str, 
     if "PYTHONPATH" in own and layout.runtime:
         # A script that names its own modules still finds the platform's.
         own["PYTHONPATH"] += f":{layout.runtime}"
-    storage = {} if plan.storage is None else plan.storage.variables(own)
-    return {**env, **storage, **own}
+    return {**env, **plan.storage_variables, **own}
 
 
 def _python_path(plan: TaskPlan, layout: Layout, code_dir: str) -> str:

@@ -198,7 +198,9 @@ class Agent:
         handle.order(self._directory, cast("int", self._lock), program, held.group, held.limits)
         crash_point("agent.ordered", self._directory.path)
         self._log_source = handle.source
-        started = {"token": self._plan.plan.token, "program": asdict(program)}
+        # The key for the storage is in the plan, and in no second file.
+        told = program.without(self._plan.plan.storage_variables)
+        started = {"token": self._plan.plan.token, "program": asdict(told)}
         self._directory.publish_fleeting(files.PROGRAM, started)
         self._say_what_it_runs_on(found)
         self._supervise(handle.identity, handle.started)

@@ -14,7 +14,7 @@ import signal
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,15 @@ class Program:
                 "view": None if view is None else View(**view),
             }
         )
+
+    def without(self, known: Mapping[str, str]) -> Program:
+        """The program without the variables that are on record elsewhere."""
+        own = {name: value for name, value in self.env.items() if known.get(name) != value}
+        return replace(self, env=own)
+
+    def given_back(self, known: Mapping[str, str]) -> Program:
+        """The program as it was before `without`."""
+        return replace(self, env={**known, **self.env})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ published by rename (write `x.tmp`, fsync, rename); growing files are only ever 
 | `agent.json` | agent | `ProcessIdentity` of the agent, and the attempt's token |
 | `agent.err` | agent | what went wrong in the agent itself, for people |
 | `task.json` | shim | `ProcessIdentity` of shim and program, `started_at` |
-| `program.json` | agent | what the program was started with, for commands beside it |
+| `program.json` | agent | what the program started with (without its key), for commands beside it |
 | `cgroup.json` | agent | the directories of the task's control groups, by controller |
 | `stop.json` | server | `{"grace_s": …}`; then SIGTERM to the agent |
 | `hung.json` | agent | since when nothing moves in it; removed when something does |

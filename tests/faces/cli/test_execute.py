@@ -73,6 +73,20 @@ def test_a_script_into_a_shell(house: House, job: str) -> None:
     assert job.encode() in done.stdout
 
 
+def test_a_command_has_the_key_of_its_job(house: House, job: str) -> None:
+    """Which stands in the task's plan, and in no second file for commands."""
+    text = (
+        "import os, moxing as mox; mox.file.write('obs://danlu/beside/one', 'x');"
+        "print(os.environ['DANLU_OBS_SECRET_KEY'], os.environ['AWS_SECRET_ACCESS_KEY'])"
+    )
+    done = run(house, "exec", job, "--", "python", "-c", text)
+    assert (done.returncode, done.stderr) == (0, b"")
+    secret, again = done.stdout.split()
+    assert secret == again
+    files = [path for path in house.data.rglob("*.json") if secret in path.read_bytes()]
+    assert [path.name for path in files] == ["plan.json"]
+
+
 def test_a_shell_on_a_terminal(house: House, job: str) -> None:
     typed = Typed(house, "shell", job, columns=123)
     typed.read_until(b"# ")

@@ -75,6 +75,6 @@ def _program(directory: TaskDirectory, plan: AgentPlan) -> Program:
     while time.monotonic() < until:
         data = read_json(directory.file(files.PROGRAM), PLAN_LIMIT_BYTES)
         if data is not None and data.get("token") == plan.plan.token:
-            return Program.read(data["program"])
+            return Program.read(data["program"]).given_back(plan.plan.storage_variables)
         time.sleep(0.02)
     raise Gone
