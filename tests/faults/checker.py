@@ -9,11 +9,12 @@ repeats no work.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from danlu.model.attempt import FINAL, State
+from danlu.node.agent import MOST_STARTS
 from tests.faults.history import History, Order, Remains, Word
 
 ENDS = {f"job-{state}" for state in FINAL}
@@ -193,10 +194,23 @@ def repeated(history: History) -> Iterator[Violation]:
             words = f"step {step} of worker-{task} was done {count} times"
             yield Violation("work-repeated", job, words)
     granted = {order.label: order.retries for order in history.orders}
+    unbegun = _unbegun(history)
     for remains in history.remains:
-        if remains.job not in shot and len(remains.attempts) > 1 + granted.get(remains.label, 0):
+        allowed = 1 + granted.get(remains.label, 0) + unbegun[remains.job]
+        if remains.job not in shot and len(remains.attempts) > allowed:
             words = f"{len(remains.attempts)} attempts, though no shim was killed"
             yield Violation("work-repeated", remains.job, words)
+
+
+def _unbegun(history: History) -> Counter[str]:
+    """How many attempts of each job did no work and lost so many agents that they were given up."""
+    killed = Counter((kill.job, kill.attempt) for kill in history.kills if kill.target == "agent")
+    begun = {(word.job, word.attempt) for word in history.words if word.kind == "start"}
+    return Counter(
+        job
+        for (job, attempt), count in killed.items()
+        if count >= MOST_STARTS and (job, attempt) not in begun
+    )
 
 
 def logs_wrong(history: History) -> Iterator[Violation]:

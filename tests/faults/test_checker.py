@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from danlu.node.agent import MOST_STARTS
 from tests.faults import checker
 from tests.faults.checker import check, line
 from tests.faults.history import (
@@ -103,6 +104,26 @@ def test_a_stopped_program_may_be_cut_off_before_its_line() -> None:
     history.remains = [Remains("j0", "job-0", (cancelled,), ("job-cancelled",), {}, log(0))]
 
     assert check(history) == []
+
+
+def test_an_attempt_whose_agents_all_died_before_its_program_may_be_followed() -> None:
+    """Not one that has begun, nor one that lost fewer of them."""
+    followed = AttemptRow(2, "t2", "succeeded", "completed")
+    again = [replace(one, attempt=2, run="r2") for one in RUN]
+    history = good()
+    history.words = in_order(*again)
+    history.looks = []
+    history.remains = [
+        Remains("j0", "job-0", (LOST, followed), EVENTS, outputs("r2"), log(0, 1, 2))
+    ]
+    history.kills = [Kill("agent", "j0", 1)] * (MOST_STARTS - 1)
+    assert {violation.invariant for violation in check(history)} == {"work-repeated"}
+
+    history.kills.append(Kill("agent", "j0", 1))
+    assert check(history) == []
+
+    history.words = in_order(RUN[0], RUN[-1], *again)
+    assert {violation.invariant for violation in check(history)} == {"work-repeated"}
 
 
 def left(**changes: Any) -> Callable[[History], None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from danlu.node.agent import MOST_STARTS
 from tests.fakes.fuse import stuck
 from tests.faults.house import opened
 from tests.faults.jobs import until, users
@@ -52,6 +53,25 @@ def test_a_hostile_tree_is_gone_after_a_stop(tmp_path: Path) -> None:
         assert time.monotonic() - began >= 1, "it had its grace"
         assert (shown["tasks"][0]["signal"], shown["exit_code"]) == ("SIGKILL", 137)
         until(lambda: not house.survivors())
+
+
+def test_agents_killed_before_the_program_cost_time_and_no_attempt(tmp_path: Path) -> None:
+    """(fault 2) One agent after the other is killed while it prepares a task: the task begins in
+    the same attempt all the same. Only when every start has ended like that is it given up.
+    """
+    with opened(tmp_path) as house, users(house) as jobs:
+        announced = house.orders / "agent.announced"
+        announced.write_text("kill\n" * (MOST_STARTS - 1))
+        job = jobs.steps("begun", steps=1)
+        shown = jobs.until(job)
+        assert (shown["state"], jobs.attempts(job)) == ("succeeded", [("succeeded", "completed")])
+        assert announced.read_text() == "", "all of them were killed"
+
+        announced.write_text("kill\n" * MOST_STARTS)
+        job = jobs.steps("given-up", steps=1)
+        assert jobs.until(job)["state"] == "succeeded"
+        assert jobs.attempts(job) == [("failed", "agent-lost"), ("succeeded", "completed")]
+        assert jobs.starts(job) == 1, "no work was done twice"
 
 
 def test_a_process_that_cannot_be_killed_holds_nobody_up(tmp_path: Path) -> None:

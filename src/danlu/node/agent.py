@@ -32,8 +32,10 @@ from danlu.ports import task_directory as files
 from danlu.ports.crash import crash_point
 from danlu.ports.task_directory import AgentFile, AgentPlan, ExitFile, ProcessIdentity, TaskFile
 
-MOST_STARTS = 3
-"""So often staging is begun; agents that keep dying in it end the task."""
+MOST_STARTS = 5
+"""So often staging is begun; agents that keep dying in it end the task. As often as an engine
+starts agents anew before it waits long: who kills some of them costs a task time, not an attempt,
+in which other tasks of the gang may have done work."""
 TREE_LIMIT_S = 10.0
 WAIT_FOR_SHIM_S = 0.01
 
