@@ -12,8 +12,10 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-from danlu.ports.objects import Listing, ObjectStore
+from danlu.ports.objects import Listing, ObjectStore, StorePowers
 from danlu.stores.folder import FolderStore
+from danlu.stores.plain.directory import Directory
+from danlu.stores.plain.joined import JoinedAll
 from danlu.stores.s3 import S3Store
 from tests import seaweed
 from tests.services import require
@@ -23,6 +25,26 @@ STORES: dict[str, Callable[[Path], ObjectStore]] = {
     "s3": lambda _: s3_store(seaweed.endpoint()),
 }
 """A new store joins the suite by a line here."""
+
+
+class Directories(JoinedAll):
+    """Directories as buckets, which tests make and remove as they do others."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path / "plain"
+        self._registered: dict[str, Directory] = {}
+        super().__init__(FolderStore(path / "objects"), self._registered)
+
+    @property
+    def powers(self) -> StorePowers:
+        return Directory("any", "/").powers
+
+    def create_bucket(self, bucket: str) -> bool:
+        root = self._path / bucket
+        root.mkdir(parents=True)
+        self._registered[bucket] = Directory(bucket, str(root), writable=True)
+        return True
+
 
 ODD_KEYS = [
     "a",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import random
 import socket
@@ -212,7 +213,6 @@ def test_the_main_store_keeps_its_powers_and_a_directory_says_what_it_lacks(
     store.complete_upload("danlu", "a", upload, [(1, part.etag)])
     assert content(store, "danlu", "a") == b".t"
     for use in (
-        lambda: store.create_upload("scratch", "a"),
         lambda: store.set_tags("scratch", None, {"a": "b"}),
         lambda: store.append("scratch", "a", b"x", 0),
         lambda: store.rename("scratch", "b.txt", "a"),
@@ -220,6 +220,9 @@ def test_the_main_store_keeps_its_powers_and_a_directory_says_what_it_lacks(
         with pytest.raises(Refused) as refused:
             use()
         assert refused.value.http == 501
+    with pytest.raises(Refused) as refused:
+        store.create_upload("data", "a")
+    assert (refused.value.key, refused.value.http) == ("bucket-read-only", 403)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +278,100 @@ def test_a_killed_put_is_never_visible_and_swept(store: ObjectStore, root: Path)
     store.sweep()
     assert not draft.exists()
     assert young.exists()
+
+
+COMPLETES = """
+import os, signal, sys
+from danlu.stores.plain import Directory
+
+root, upload, left, *parts = sys.argv[1:]
+store = Directory("scratch", root, writable=True)
+calls = int(left)
+
+def dying(name):
+    real = getattr(os, name)
+    def call(*args, **named):
+        global calls
+        calls -= 1
+        if calls < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **named)
+    setattr(os, name, call)
+
+for name in ("write", "fsync", "rename", "unlink"):
+    dying(name)
+wanted = [(number, etag) for number, etag in enumerate(parts, 1)]
+store.complete_upload("scratch", "sub/big", upload, wanted)
+"""
+
+
+def test_a_killed_completion_is_whole_or_not_there_and_done_again(
+    store: ObjectStore, root: Path
+) -> None:
+    """Killed before each of its changes to the disk. (reliability rows 36, 37)"""
+    assert isinstance(store, Multipart)
+    assert isinstance(store, Sweeping)
+    whole = [random.Random(number).randbytes(1 << 20) for number in range(3)]
+    for calls in itertools.count():
+        upload = store.create_upload("scratch", "sub/big").id
+        parts = [
+            store.put_part("scratch", "sub/big", upload, number, data)
+            for number, data in enumerate(whole, 1)
+        ]
+        etags = [part.etag for part in parts]
+        command = [sys.executable, "-c", COMPLETES, str(root), upload, str(calls), *etags]
+        code = subprocess.run(command, timeout=60, check=False).returncode
+        assert code in (0, -9)
+        assert set(names(store.list("scratch"))) - {"sub/big"} == set(KEYS)
+        if (root / "sub" / "big").exists():
+            assert content(store, "scratch", "sub/big") == b"".join(whole)
+        store.complete_upload("scratch", "sub/big", upload, list(enumerate(etags, 1)))
+        assert content(store, "scratch", "sub/big") == b"".join(whole)
+        for path in root.rglob(".danlu-part-*"):
+            os.utime(path, (0, 0))
+        for path in (root / ".danlu-part-uploads").iterdir():
+            assert not [one for one in path.iterdir() if one.name[0].isdigit()]
+            os.utime(path, (0, 0))
+        store.sweep()
+        assert not list(root.rglob(".danlu-part-*"))
+        store.delete("scratch", ["sub/big"])
+        if code == 0:
+            break
+    assert calls > 8
+
+
+def test_parts_nobody_completes_are_swept_and_not_seen(store: ObjectStore, root: Path) -> None:
+    """(reliability row 37)"""
+    assert isinstance(store, Multipart)
+    assert isinstance(store, Sweeping)
+    old, young = (store.create_upload("scratch", key).id for key in ("old", "young"))
+    for key, upload in (("old", old), ("young", young)):
+        store.put_part("scratch", key, upload, 1, b"x")
+    assert names(store.list("scratch")) == KEYS
+    hidden = f".danlu-part-uploads/{old}/upload"
+    for use in (store.head, store.read):
+        with pytest.raises(Invalid):
+            use("scratch", hidden)
+    os.utime(root / ".danlu-part-uploads" / old, (0, 0))
+    store.sweep()
+    assert [upload.key for upload in store.uploads("scratch").uploads] == ["young"]
+    assert not (root / ".danlu-part-uploads" / old).exists()
+    store.abort_upload("scratch", "young", young)
+    assert not (root / ".danlu-part-uploads").exists()
+
+
+def test_a_link_in_place_of_the_parts_leads_nowhere(
+    store: ObjectStore, root: Path, tmp_path: Path
+) -> None:
+    assert isinstance(store, Multipart)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (root / ".danlu-part-uploads").symlink_to(outside)
+    with pytest.raises(Refused) as refused:
+        store.create_upload("scratch", "a")
+    assert refused.value.key == "plain-place"
+    assert not list(outside.iterdir())
+    assert not store.uploads("scratch").uploads
 
 
 def test_a_file_that_changes_while_it_is_read_is_told(store: ObjectStore, root: Path) -> None:

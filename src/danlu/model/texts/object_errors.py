@@ -146,8 +146,8 @@ OBJECT_ERRORS: dict[str, tuple[str, str]] = {
         "桶“{bucket}”是只读登记的目录“{path}”；如需写入，请以 :rw 登记",
     ),
     "bucket-plain": (
-        "bucket '{bucket}' is a directory: it takes whole files, no parts, appends, renames or tags",
-        "桶“{bucket}”是一个目录：只接受整个文件，不支持分段、追加、重命名或标签",
+        "bucket '{bucket}' is a directory: it takes files, no appends, renames or tags",
+        "桶“{bucket}”是一个目录：只接受文件，不支持追加、重命名或标签",
     ),
     # S3 servers
     "s3-endpoint": (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from danlu.ports.objects import Listing, ObjectInfo
+from danlu.ports.objects import Listing, ObjectInfo, Upload, Uploads
 
 if TYPE_CHECKING:
     from danlu.stores.folder.index import Connection
@@ -103,6 +103,43 @@ def fold(key: bytes, prefix: bytes, delimiter: bytes) -> bytes:
         return b""
     at = key.find(delimiter, len(prefix))
     return key[: at + len(delimiter)] if at >= 0 else b""
+
+
+def uploads(
+    found: Iterable[Upload], prefix: bytes, delimiter: bytes, after: tuple[str, str], limit: int
+) -> Uploads:
+    """One page of uploads, which come in order, and from before that page on. They are few: all
+    are looked at.
+    """
+    page: list[Upload] = []
+    prefixes: list[str] = []
+    last = ("", "")
+    for entry in _uploads(found, prefix, delimiter, after):
+        if len(page) + len(prefixes) == limit:
+            return Uploads(page, prefixes, last if limit else None)
+        if isinstance(entry, bytes):
+            prefixes.append(entry.decode())
+            last = (prefixes[-1], "")
+        else:
+            page.append(entry)
+            last = (entry.key, entry.id)
+    return Uploads(page, prefixes)
+
+
+def _uploads(
+    found: Iterable[Upload], prefix: bytes, delimiter: bytes, after: tuple[str, str]
+) -> Iterator[Upload | bytes]:
+    """Uploads behind `after`, and folded prefixes as bytes, in order."""
+    behind = (after[0].encode(), after[1])
+    folded = b"" if after[1] else fold(behind[0], prefix, delimiter)
+    for upload in found:
+        key = upload.key.encode()
+        if not key.startswith(prefix) or (folded and key.startswith(folded)):
+            continue
+        if (key, upload.id) <= behind or (key == behind[0] and not behind[1]):
+            continue
+        folded = fold(key, prefix, delimiter)
+        yield folded or upload
 
 
 def _start(prefix: bytes, delimiter: bytes, after: bytes) -> bytes:

@@ -275,8 +275,9 @@ class FolderStore:
         after: tuple[str, str] = ("", ""),
         limit: int = 1000,
     ) -> Uploads:
+        part_bytes(after[0])
         return self._bucket(bucket).uploads.page(
-            part_bytes(prefix), part_bytes(delimiter), (part_bytes(after[0]), after[1]), limit
+            part_bytes(prefix), part_bytes(delimiter), after, limit
         )
 
     def complete_upload(

@@ -31,7 +31,7 @@ WHERE upload = ? AND number > ? ORDER BY number LIMIT ?
 """
 _UPLOADS = """
 SELECT key, id, created_at, metadata, headers FROM uploads
-WHERE etag IS NULL AND (key > ? OR (key = ? AND id > ?)) ORDER BY key, id
+WHERE etag IS NULL AND key >= ? ORDER BY key, id
 """
 
 
@@ -114,12 +114,14 @@ class Uploads:
         found = [Part(row[0], row[1], row[2].hex(), row[3]) for row in rows[:limit]]
         return Parts(found, found[-1].number if found and len(rows) > limit else None)
 
-    def page(self, prefix: bytes, delimiter: bytes, after: tuple[bytes, str], limit: int) -> Page:
+    def page(self, prefix: bytes, delimiter: bytes, after: tuple[str, str], limit: int) -> Page:
         """One page of the uploads that are open."""
+        skip = max(after[0].encode(), prefix)
 
         def run(connection: Connection) -> Page:
             self._bucket.check_alive(connection)
-            return self._page(connection, prefix, delimiter, after, limit)
+            found = (self._upload(row) for row in connection.execute(_UPLOADS, (skip,)))
+            return listing.uploads(found, prefix, delimiter, after, limit)
 
         return self._index.read(run)
 
@@ -210,6 +212,11 @@ class Uploads:
         if done is not None:
             raise Missing("no-such-upload", bucket=self._bucket.name, key=key.decode(), id=upload)
 
+    def _upload(self, row: listing.Row) -> Upload:
+        key, upload, at, metadata, headers = row
+        name = self._bucket.name
+        return Upload(name, key.decode(), upload, at, loaded(metadata), loaded(headers))
+
     def _again(self, key: bytes, upload: str, etag: str) -> ObjectInfo:
         """The object that an upload has become, if it is still there."""
         info = self._bucket.head(key)
@@ -225,55 +232,6 @@ class Uploads:
                         yield chunk
             except FileNotFoundError as problem:  # replaced, or aborted, in between
                 raise Invalid("upload-changed", upload=upload) from problem
-
-    def _page(
-        self,
-        connection: Connection,
-        prefix: bytes,
-        delimiter: bytes,
-        after: tuple[bytes, str],
-        limit: int,
-    ) -> Page:
-        uploads: list[Upload] = []
-        prefixes: list[str] = []
-        last = ("", "")
-        for entry in _entries(connection, prefix, delimiter, after):
-            if len(uploads) + len(prefixes) == limit:
-                return Page(uploads, prefixes, last if limit else None)
-            if isinstance(entry, bytes):
-                prefixes.append(entry.decode())
-                last = (prefixes[-1], "")
-            else:
-                key, upload, at, metadata, headers = entry
-                uploads.append(
-                    Upload(
-                        self._bucket.name,
-                        key.decode(),
-                        upload,
-                        at,
-                        loaded(metadata),
-                        loaded(headers),
-                    )
-                )
-                last = (uploads[-1].key, upload)
-        return Page(uploads, prefixes)
-
-
-def _entries(
-    connection: Connection, prefix: bytes, delimiter: bytes, after: tuple[bytes, str]
-) -> Iterator[listing.Row | bytes]:
-    """Rows, and folded prefixes as bytes, in order. Uploads are few: all behind are looked at."""
-    key, upload = after
-    folded = b"" if upload else listing.fold(key, prefix, delimiter)
-    skip = max(key, prefix)
-    for row in connection.execute(_UPLOADS, (skip, skip, upload if skip == key else "")):
-        found: bytes = row[0]
-        if not found.startswith(prefix):
-            return
-        if (found == key and not upload) or (folded and found.startswith(folded)):
-            continue
-        folded = listing.fold(found, prefix, delimiter)
-        yield folded or row
 
 
 def _chosen(wanted: Sequence[tuple[int, str]], rows: Sequence[listing.Row]) -> list[listing.Row]:

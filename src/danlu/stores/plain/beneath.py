@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 Names = list[str]
 TEMPORARY = ".danlu-part-"
 """What is being written begins so; no key has a part that does."""
+UPLOADS = f"{TEMPORARY}uploads"
+"""Below the root: the parts of uploads."""
 LONGEST_PART = 255
 _NO_FILE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV})
 """Nothing, a file as a folder, a link, a socket, a device without a driver."""
@@ -99,6 +102,12 @@ def remove_abandoned(at: int, name: str, before: float) -> None:
             os.unlink(name, dir_fd=at)
     finally:
         os.close(found)
+
+
+def etag_of(state: os.stat_result) -> str:
+    """Changes whenever a file does, and looks like no digest of its content."""
+    text = f"{state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns}"
+    return f"plain-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 def _is_text(name: str) -> bool:

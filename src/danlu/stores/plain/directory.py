@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from danlu.model.errors import Invalid, Missing, Refused, Unavailable
-from danlu.ports.objects import BucketInfo, Listing, ObjectInfo, StorePowers, Usage
+from danlu.ports.objects import (
+    BucketInfo,
+    Listing,
+    ObjectInfo,
+    Part,
+    Parts,
+    StorePowers,
+    Upload,
+    Usage,
+)
+from danlu.ports.objects import Uploads as Page
 from danlu.stores.folder.condition import ALWAYS, Condition
 from danlu.stores.folder.failures import of_disk
 from danlu.stores.folder.reading import Chain, Reading
@@ -28,6 +37,7 @@ from danlu.stores.folder.writing import Writing
 from danlu.stores.names import check_headers, check_texts, key_bytes, part_bytes
 from danlu.stores.plain import beneath
 from danlu.stores.plain.beneath import Names
+from danlu.stores.plain.uploads import Uploads
 
 DRAFT_AGE_S = 3600.0
 _HARD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY})
@@ -38,9 +48,10 @@ class Directory:
     """The directory `root` as the bucket `name`; `writable` where it may be changed."""
 
     def __init__(self, name: str, root: str, *, writable: bool = False) -> None:
-        self._name = name
-        self._root = root
+        self.name = name
+        self.root = root
         self._writable = writable
+        self._uploads = Uploads(self)
 
     @property
     def powers(self) -> StorePowers:
@@ -48,7 +59,7 @@ class Directory:
         return StorePowers(any_key=False, steady_reads=False, describes=False)
 
     def buckets(self) -> Sequence[str]:
-        return [self._name] if Path(self._root).is_dir() else []
+        return [self.name] if Path(self.root).is_dir() else []
 
     def create_bucket(self, bucket: str) -> bool:
         self._check(bucket)
@@ -60,7 +71,7 @@ class Directory:
 
     def bucket(self, bucket: str) -> BucketInfo:
         self._check(bucket)
-        return BucketInfo(bucket, Path(self._root).stat().st_mtime_ns // 1_000_000)
+        return BucketInfo(bucket, Path(self.root).stat().st_mtime_ns // 1_000_000)
 
     def usage(self, bucket: str) -> Usage:
         sizes = [item.size for item in self.walk(bucket)]
@@ -86,21 +97,30 @@ class Directory:
         condition = Condition(if_absent, if_etag)
         if key.endswith("/"):
             return self._put_folder(key, parts, source)
+        return self.publish(
+            key,
+            condition,
+            lambda descriptor: Writing(descriptor, Path(self.root), md5=False).run(source),
+        )
+
+    def publish(self, key: str, condition: Condition, fill: Callable[[int], object]) -> ObjectInfo:
+        """Make a file of what `fill` writes, durably, to a descriptor; it is seen when complete."""
+        parts = self._path(self.name, key)
         with ExitStack() as held:
-            with self._told(key):
-                at = held.enter_context(beneath.folder(self._root, parts[:-1], make=True))
-                condition.check(bucket, key, self._etag(key))
-                draft, descriptor = self._draft(at)
+            with self.told(key):
+                at = held.enter_context(beneath.folder(self.root, parts[:-1], make=True))
+                condition.check(self.name, key, self._etag(key))
+                draft, descriptor = self.draft(at)
             held.callback(_forget, at, draft)
             try:
-                Writing(descriptor, Path(self._root), md5=False).run(source)
+                fill(descriptor)
             finally:
                 os.close(descriptor)
-            with self._told(key), self._alone(condition):
-                condition.check(bucket, key, self._etag(key))
+            with self.told(key), self._alone(condition):
+                condition.check(self.name, key, self._etag(key))
                 os.rename(draft, parts[-1], src_dir_fd=at, dst_dir_fd=at)
                 os.fsync(at)
-        return self.head(bucket, key)
+        return self.head(self.name, key)
 
     def head(self, bucket: str, key: str) -> ObjectInfo:
         found = self._open(bucket, key)
@@ -130,11 +150,11 @@ class Directory:
             parts = beneath.parts_of(key)
             if parts is None:
                 continue
-            with suppress(FileNotFoundError), self._told(key):
+            with suppress(FileNotFoundError), self.told(key):
                 self._remove(key, parts)
 
     def _remove(self, key: str, parts: Names) -> None:
-        with beneath.folder(self._root, parts[:-1]) as at:
+        with beneath.folder(self.root, parts[:-1]) as at:
             state = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
             if key.endswith("/") and stat.S_ISDIR(state.st_mode):
                 os.rmdir(parts[-1], dir_fd=at)
@@ -211,18 +231,99 @@ class Directory:
         before = time.time() - DRAFT_AGE_S
         if not self._writable:
             return
-        for _, _, files, at in os.fwalk(self._root, follow_symlinks=False):
+        self._uploads.sweep()
+        for _, _, files, at in os.fwalk(self.root, follow_symlinks=False):
             for name in files:
                 if name.startswith(beneath.TEMPORARY):
                     with suppress(OSError):
                         beneath.remove_abandoned(at, name, before)
+
+    # ------------------------------------------------------------------ parts
+
+    def create_upload(
+        self,
+        bucket: str,
+        key: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Upload:
+        check_texts(metadata or {}, "metadata")
+        check_headers(headers or {})
+        self._path(bucket, key)
+        self._check_writable(bucket)
+        if key.endswith("/"):
+            raise Invalid("plain-folder", key=key, bucket=bucket)
+        return self._uploads.create(key)
+
+    def put_part(
+        self, bucket: str, key: str, upload: str, number: int, source: bytes | BinaryIO
+    ) -> Part:
+        self._check_upload(bucket, key)
+        return self._uploads.put(key, upload, number, source)
+
+    def copy_part(
+        self,
+        bucket: str,
+        key: str,
+        upload: str,
+        number: int,
+        from_bucket: str,
+        from_key: str,
+        start: int = 0,
+        length: int | None = None,
+    ) -> Part:
+        content = Chain(self.read(from_bucket, from_key, start, length))
+        return self.put_part(bucket, key, upload, number, cast("BinaryIO", content))
+
+    def parts(
+        self, bucket: str, key: str, upload: str, *, after: int = 0, limit: int = 1000
+    ) -> Parts:
+        self._check_upload(bucket, key)
+        return self._uploads.parts(key, upload, after, limit)
+
+    def uploads(
+        self,
+        bucket: str,
+        prefix: str = "",
+        *,
+        delimiter: str = "",
+        after: tuple[str, str] = ("", ""),
+        limit: int = 1000,
+    ) -> Page:
+        self._check(bucket)
+        for part in (prefix, delimiter, *after):
+            part_bytes(part)
+        return self._uploads.page(prefix, delimiter, after, limit)
+
+    def complete_upload(
+        self,
+        bucket: str,
+        key: str,
+        upload: str,
+        parts: Sequence[tuple[int, str]],
+        *,
+        if_absent: bool = False,
+        if_etag: str | None = None,
+    ) -> ObjectInfo:
+        self._check_upload(bucket, key)
+        return self._uploads.complete(key, upload, parts, Condition(if_absent, if_etag))
+
+    def abort_upload(self, bucket: str, key: str, upload: str) -> None:
+        self._check_upload(bucket, key)
+        self._uploads.abort(key, upload)
+
+    def _check_upload(self, bucket: str, key: str) -> None:
+        self._check(bucket)
+        key_bytes(key)
+        self._check_writable(bucket)
 
     # ------------------------------------------------------------------ inside
 
     def _below(self, parts: Names, prefix: str, after: str, delimiter: str) -> Iterator[ObjectInfo]:
         """Files in order; whole folders that cannot matter are not looked into."""
         above = "".join(f"{part}/" for part in parts)
-        for name, state in beneath.entries(self._root, parts):
+        for name, state in beneath.entries(self.root, parts):
             key = f"{above}{name}"
             if not stat.S_ISDIR(state.st_mode):
                 if key.startswith(prefix) and len(key.encode()) <= 1024:
@@ -237,12 +338,12 @@ class Directory:
 
     def _info(self, key: str, state: os.stat_result) -> ObjectInfo:
         return ObjectInfo(
-            self._name, key, state.st_size, etag_of(state), state.st_mtime_ns // 1_000_000
+            self.name, key, state.st_size, beneath.etag_of(state), state.st_mtime_ns // 1_000_000
         )
 
     def _etag(self, key: str) -> str | None:
         try:
-            return self.head(self._name, key).etag
+            return self.head(self.name, key).etag
         except Missing:
             return None
 
@@ -251,8 +352,8 @@ class Directory:
         if key.endswith("/"):
             raise Missing("no-such-object", bucket=bucket, key=key)
         try:
-            with self._told(key):
-                return beneath.file(self._root, parts)
+            with self.told(key):
+                return beneath.file(self.root, parts)
         except FileNotFoundError as problem:
             raise Missing("no-such-object", bucket=bucket, key=key) from problem
 
@@ -266,12 +367,14 @@ class Directory:
 
     def _put_folder(self, key: str, parts: Names, source: bytes | BinaryIO) -> ObjectInfo:
         if source if isinstance(source, bytes) else source.read(1):
-            raise Invalid("plain-folder", key=key, bucket=self._name)
-        with self._told(key), beneath.folder(self._root, parts, make=True) as at:
+            raise Invalid("plain-folder", key=key, bucket=self.name)
+        with self.told(key), beneath.folder(self.root, parts, make=True) as at:
             state = os.fstat(at)
-            return ObjectInfo(self._name, key, 0, etag_of(state), state.st_mtime_ns // 1_000_000)
+            return ObjectInfo(
+                self.name, key, 0, beneath.etag_of(state), state.st_mtime_ns // 1_000_000
+            )
 
-    def _draft(self, at: int) -> tuple[str, int]:
+    def draft(self, at: int) -> tuple[str, int]:
         """A new file beside where it is to be, whose name is no key."""
         draft = f"{beneath.TEMPORARY}{secrets.token_hex(8)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -285,7 +388,7 @@ class Directory:
         if condition == ALWAYS:
             yield
             return
-        descriptor = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -293,14 +396,14 @@ class Directory:
             os.close(descriptor)
 
     @contextmanager
-    def _told(self, key: str) -> Iterator[None]:
+    def told(self, key: str) -> Iterator[None]:
         try:
-            with of_disk(Path(self._root)):
+            with of_disk(Path(self.root)):
                 try:
                     yield
                 except OSError as problem:
                     if problem.errno in _HARD:
-                        raise Refused("plain-place", key=key, bucket=self._name) from problem
+                        raise Refused("plain-place", key=key, bucket=self.name) from problem
                     if isinstance(problem, FileNotFoundError):
                         raise _Absent from problem
                     raise
@@ -308,12 +411,12 @@ class Directory:
             raise FileNotFoundError(key) from problem
 
     def _check(self, bucket: str) -> None:
-        if bucket != self._name or not Path(self._root).is_dir():
+        if bucket != self.name or not Path(self.root).is_dir():
             raise Missing("no-such-bucket", bucket=bucket)
 
     def _check_writable(self, bucket: str) -> None:
         if not self._writable:
-            raise Refused("bucket-read-only", http=403, bucket=bucket, path=self._root)
+            raise Refused("bucket-read-only", http=403, bucket=bucket, path=self.root)
 
 
 class _Absent(Exception):
@@ -324,7 +427,7 @@ class Watched(Reading):
     """Content of a file into which others may write meanwhile: that is told, never a mixture."""
 
     def check(self, descriptor: int) -> None:
-        if etag_of(os.fstat(descriptor)) != self.info.etag:
+        if beneath.etag_of(os.fstat(descriptor)) != self.info.etag:
             info = self.info
             raise Unavailable("object-changed", bucket=info.bucket, key=info.key, at=info.size)
 
@@ -332,9 +435,3 @@ class Watched(Reading):
 def _forget(at: int, draft: str) -> None:
     with suppress(OSError):
         os.unlink(draft, dir_fd=at)
-
-
-def etag_of(state: os.stat_result) -> str:
-    """Changes whenever a file does, and looks like no digest of its content."""
-    text = f"{state.st_dev} {state.st_ino} {state.st_size} {state.st_mtime_ns}"
-    return f"plain-{hashlib.sha256(text.encode()).hexdigest()[:24]}"

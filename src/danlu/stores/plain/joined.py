@@ -160,17 +160,20 @@ class Joined:
 class JoinedParts(Joined):
     """Where the main store takes uploads in parts and tags."""
 
+    def _parts_of(self, bucket: str) -> Any:
+        return self._of(bucket)
+
     def _able(self, bucket: str) -> Any:
-        """The main store; Refused for a directory, which has only whole files."""
+        """The main store; Refused for a directory, whose files have no tags and are whole."""
         if bucket in self._directories:
             raise Refused("bucket-plain", http=501, bucket=bucket)
         return self._main
 
     def create_upload(self, bucket: str, key: str, **said: Any) -> Any:
-        return self._able(bucket).create_upload(bucket, key, **said)
+        return self._parts_of(bucket).create_upload(bucket, key, **said)
 
     def put_part(self, bucket: str, *part: Any) -> Any:
-        return self._able(bucket).put_part(bucket, *part)
+        return self._parts_of(bucket).put_part(bucket, *part)
 
     def copy_part(  # a part, an object and a range
         self,
@@ -183,24 +186,24 @@ class JoinedParts(Joined):
         start: int = 0,
         length: int | None = None,
     ) -> Any:
-        if from_bucket in self._directories:
+        if self._of(from_bucket) is not self._of(bucket):
             content = Chain(self.read(from_bucket, from_key, start, length))
-            return self._able(bucket).put_part(bucket, key, upload, number, content)
-        return self._able(bucket).copy_part(
+            return self._parts_of(bucket).put_part(bucket, key, upload, number, content)
+        return self._parts_of(bucket).copy_part(
             bucket, key, upload, number, from_bucket, from_key, start, length
         )
 
     def parts(self, bucket: str, key: str, upload: str, **page: Any) -> Any:
-        return self._able(bucket).parts(bucket, key, upload, **page)
+        return self._parts_of(bucket).parts(bucket, key, upload, **page)
 
     def uploads(self, bucket: str, prefix: str = "", **page: Any) -> Any:
-        return self._able(bucket).uploads(bucket, prefix, **page)
+        return self._parts_of(bucket).uploads(bucket, prefix, **page)
 
     def complete_upload(self, bucket: str, *upload: Any, **condition: Any) -> Any:
-        return self._able(bucket).complete_upload(bucket, *upload, **condition)
+        return self._parts_of(bucket).complete_upload(bucket, *upload, **condition)
 
     def abort_upload(self, bucket: str, key: str, upload: str) -> None:
-        self._able(bucket).abort_upload(bucket, key, upload)
+        self._parts_of(bucket).abort_upload(bucket, key, upload)
 
     def tags(self, bucket: str, key: str | None = None) -> Mapping[str, str]:
         return cast("Mapping[str, str]", self._able(bucket).tags(bucket, key))
