@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +23,13 @@ DAY_S = 86_400
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+def soon(condition: Callable[[], bool]) -> None:
+    over = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < over
+        time.sleep(0.02)
 
 
 def other(world: World) -> str:
@@ -56,7 +66,7 @@ def test_over_its_budget_the_longest_unused_goes_first(world: World) -> None:
         world.realise(image_id)
         used_days_ago(world, image_id, days)
 
-    freed = gc.collect(world.store, unused_for_s=None, budget=usage(world.store.root) - 1)
+    freed = gc.collect(world.store, unused_for_s=None, budget=world.store.usage() - 1)
 
     assert [one.id for one in freed.removed] == [world.id]
     assert world.store.realised(young)
@@ -150,3 +160,44 @@ def test_a_lock_that_was_changed_on_disk_is_not_used(world: World) -> None:
 
     with pytest.raises(Invalid):
         world.realise()
+
+
+def test_whoever_removes_an_environment_does_not_wait_until_it_is_deleted(world: World) -> None:
+    world.realise()
+    place = world.environment()
+    world.store.remove(world.id)
+    thrown = list((world.store.root / "trash").iterdir())
+
+    assert not place.exists()
+    assert [one.name.partition("-")[0] for one in thrown] == [digits(world.id)]
+    # It may be made again before, and what is being deleted counts no more.
+    world.realise()
+    assert usage(world.store.root) > world.store.usage()
+
+    world.store.empty_trash()
+
+    soon(lambda: not any(one.exists() for one in thrown))
+    assert world.store.realised(world.id)
+
+
+def test_where_no_process_can_be_started_what_was_thrown_away_is_deleted_here(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.realise()
+    world.store.remove(world.id)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    world.store.empty_trash()
+
+    assert not list((world.store.root / "trash").iterdir())
+
+
+def test_what_a_killed_deletion_has_left_goes_with_the_next(world: World) -> None:
+    left = world.store.part("trash") / "left" / "closed"
+    left.mkdir(parents=True)
+    (left / "file").write_text("")
+    left.chmod(0o555)
+
+    gc.collect(world.store, unused_for_s=DAY_S, budget=None)
+
+    soon(lambda: not left.parent.exists())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from danlu.images import uv
-from danlu.images.store import ImageStore, now_ms, usage
+from danlu.images.store import ImageStore, now_ms
 from danlu.images.uv import Sources, Uv
 from danlu.model.errors import Missing, PlatformError, Refused
 from danlu.model.image import Freed, Realised
@@ -20,7 +20,7 @@ def collect(
     """Remove environments that were last used longer ago than `unused_for_s`, and more of them, the
     longest unused first, while everything takes more than `budget` bytes (None = no limit).
     """
-    before = usage(store.root)
+    before = store.usage()
     unused = [one for one in reversed(store.all()) if not store.holders(one.id)]
     old = [one for one in unused if _older(store, one, unused_for_s)]
     if dry_run:
@@ -34,12 +34,13 @@ def collect(
     removed = [one for one in old if _removed(store, one)]
     _clean(store, removed)
     for one in unused:
-        if budget is None or usage(store.root) <= budget:
+        if budget is None or store.usage() <= budget:
             break
         if one not in old and _removed(store, one):
             removed.append(one)
             _clean(store, [one])
-    return Freed(tuple(removed), before, usage(store.root))
+    store.empty_trash()
+    return Freed(tuple(removed), before, store.usage())
 
 
 def _older(store: ImageStore, one: Realised, unused_for_s: float | None) -> bool:
@@ -56,7 +57,6 @@ def _removed(store: ImageStore, one: Realised) -> bool:
 
 def _leftovers(store: ImageStore) -> None:
     """Delete what was interrupted. Who makes something now has its turn, and is left alone."""
-    store.empty_trash()
     for left in store.part("making").iterdir():
         with suppress(ValueError, BlockingIOError):
             image_id = left.name.partition("-")[0]

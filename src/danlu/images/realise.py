@@ -346,14 +346,28 @@ def link_bytecode(root: Path, target: Path, seal: Seal) -> None:
 
 def link_tree(source: Path, target: Path) -> None:
     """Give every file of a tree a second name in another one, whose directories may exist."""
-    for folder, names, files in os.walk(source):
-        there = f"{target}{folder.removeprefix(str(source))}"
-        for name in names:
-            with suppress(FileExistsError):
-                os.mkdir(f"{there}/{name}")  # noqa: PTH102 -- paths as text: thousands of them
-        for name in files:
-            with suppress(FileExistsError):
-                os.link(f"{folder}/{name}", f"{there}/{name}")
+    folders = [""]
+    for folder in folders:  # it grows
+        # A name in an opened directory is looked up once, its whole path part by part.
+        there = _opened(f"{target}/{folder}")
+        here = _opened(f"{source}/{folder}")
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    name = entry.name
+                    with suppress(FileExistsError):
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(f"{folder}{name}/")
+                            os.mkdir(name, dir_fd=there)
+                        else:
+                            os.link(name, name, src_dir_fd=here, dst_dir_fd=there)
+        finally:
+            os.close(here)
+            os.close(there)
+
+
+def _opened(folder: str) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def freeze(looked: Looked) -> None:

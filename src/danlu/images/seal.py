@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from danlu.images.store import RECORD as OWN
 from danlu.images.uv import Check, nothing
@@ -31,9 +32,8 @@ UNLISTED = frozenset({OWN, "pyvenv.cfg", "uv_cache.json", ".lock", ".gitignore",
 AT_ONCE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """One file as it was when it was read."""
+class File(NamedTuple):
+    """One file as it was when it was read. There are tens of thousands."""
 
     sha256: str
     size: int

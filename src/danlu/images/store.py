@@ -27,7 +27,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -36,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from danlu.images import lock as locks
+from danlu.images import trash
 from danlu.images.lock import Lock
 from danlu.images.uv import Check, nothing, wait_for
 from danlu.model.errors import Invalid, Missing, Refused
@@ -139,16 +139,23 @@ class ImageStore:
 
     def discard(self, path: Path) -> None:
         """Take a tree out of sight at once, then delete it."""
+        trash.delete(self._throw(path))
+
+    def _throw(self, path: Path) -> Path:
         gone = self.part("trash") / f"{path.name}-{secrets.token_hex(4)}"
         with suppress(FileNotFoundError):
-            _writable(path)
+            trash.writable(path)
             path.rename(gone)
-        delete(gone)
+        return gone
 
     def empty_trash(self) -> None:
-        """Delete what an interrupted deletion left."""
-        for left in _entries(self.root / "trash"):
-            delete(left)
+        """Have deleted what was thrown away; nobody waits for it (see `trash`)."""
+        if _entries(self.root / "trash"):
+            trash.empty_behind(self.root / "trash")
+
+    def usage(self) -> int:
+        """The bytes on disk of all images, without what is being deleted."""
+        return usage(self.root, without=self.root / "trash")
 
     # use
 
@@ -212,8 +219,8 @@ class ImageStore:
         place.chmod(0o555)
 
     def remove(self, image_id: str) -> int:
-        """Delete an environment; how large it was. What it was made from stays in the cache: it is
-        made again in seconds.
+        """Take an environment away; how large it was. Its files are deleted by `empty_trash`. What
+        it was made from stays in the cache: it is made again in seconds.
 
         Missing where there is none, Refused while a task uses it.
         """
@@ -224,21 +231,22 @@ class ImageStore:
                 raise Missing("image-not-realised", image=image_id)
             if holders := self.holders(image_id):
                 raise Refused("image-in-use", image=image_id, holders=", ".join(holders))
-            self.discard(place)
+            self._throw(place)
             shutil.rmtree(self.root / "uses" / digits(image_id), ignore_errors=True)
         return found.size_bytes if found else 0
 
     def forget(self, image_id: str) -> None:
-        """Delete what makes an environment faster to make again, uv's cache aside."""
-        self.discard(self.root / "bytecode" / digits(image_id))
+        """Throw away what makes an environment faster to make again, uv's cache aside."""
+        self._throw(self.root / "bytecode" / digits(image_id))
         (self.root / "seals" / f"{digits(image_id)}.json").unlink(missing_ok=True)
 
 
-def usage(root: Path) -> int:
+def usage(root: Path, without: Path | None = None) -> int:
     """The bytes on disk below a directory, what has several names counted once."""
     seen: set[int] = set()
     total = 0
-    for folder, _, names in os.walk(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if Path(folder, name) != without]
         for name in names:
             with suppress(OSError):
                 found = os.lstat(f"{folder}/{name}")
@@ -246,21 +254,6 @@ def usage(root: Path) -> int:
                     seen.add(found.st_ino)
                     total += found.st_blocks * 512
     return total
-
-
-def delete(path: Path) -> None:
-    """Delete a tree with read-only directories in it; what cannot be deleted stays."""
-    for folder, names, _ in os.walk(path):
-        for one in (folder, *(f"{folder}/{name}" for name in names)):
-            _writable(Path(one))
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def _writable(path: Path) -> None:
-    with suppress(OSError):
-        mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode) and not mode & 0o200:
-            path.chmod(0o700)
 
 
 def _entries(place: Path) -> list[Path]:

@@ -145,13 +145,17 @@ def delete(settings: Settings, workspace: str, word: str) -> ImageView:
     others = [one for one in known.every(images) if one.id == image.id]
     if shown.realised is not None and len(others) <= 1:
         images.remove(image.id)
+        images.empty_trash()
     known.unregister(images, image)
     return shown
 
 
 def remove(settings: Settings, image_id: str) -> int:
     """Remove an image's environment; how large it was."""
-    return store(settings).remove(image_id)
+    images = store(settings)
+    size = images.remove(image_id)
+    images.empty_trash()
+    return size
 
 
 def verify(settings: Settings, image_id: str) -> list[Damage]:
