@@ -173,3 +173,15 @@ def test_channels_are_listed_as_json() -> None:
 
 def _gpus(count: int) -> tuple[Gpu, ...]:
     return tuple(Gpu(f"GPU-{i}", i, "V100", 1) for i in range(count))
+
+
+def test_a_notebook_is_executed_by_the_module_of_the_runtime() -> None:
+    found = world(replace(PLAN, boot_file="a/train.ipynb"), replace(LITERAL, runtime="/runtime"))
+    assert found.argv[:5] == (
+        "/usr/bin/python",
+        "-m",
+        "danlu_run_notebook",
+        "/home/ma-user/modelarts/user-job-dir/app/a/train.ipynb",
+        "--lr=0.1",
+    )
+    assert found.env["PYTHONPATH"].endswith(":/runtime")

@@ -88,6 +88,9 @@ class EngineChoice:
     image_url: str = ""
 
 
+NOTEBOOK = ".ipynb"
+"""A boot file that ends so is executed cell by cell, as a notebook."""
+
 STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 """The first one is the usual one. NCCL takes SIGUSR1 for itself in some versions."""
 

@@ -53,6 +53,8 @@ class ReasonCode(StrEnum):
     RUN_LIMIT = "run-limit"
     HOME_KEPT = "home-kept"
     LAB_MISSING = "lab-missing"
+    CELL_FAILED = "cell-failed"
+    NOTEBOOK_FAILED = "notebook-failed"
 
 
 BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
@@ -88,6 +90,8 @@ BLAME: Mapping[ReasonCode, Blame] = MappingProxyType(
         ReasonCode.RUN_LIMIT: Blame.NOBODY,
         ReasonCode.HOME_KEPT: Blame.PLATFORM,
         ReasonCode.LAB_MISSING: Blame.USER,
+        ReasonCode.CELL_FAILED: Blame.USER,
+        ReasonCode.NOTEBOOK_FAILED: Blame.USER,
     }
 )
 

@@ -35,6 +35,8 @@ CAUSES = MappingProxyType(
     {
         ReasonCode.EXIT: Cause.USER_ERROR,
         ReasonCode.SIGNAL: Cause.USER_ERROR,
+        ReasonCode.CELL_FAILED: Cause.USER_ERROR,
+        ReasonCode.NOTEBOOK_FAILED: Cause.USER_ERROR,
         ReasonCode.INPUT_FAILED: Cause.USER_ERROR,
         ReasonCode.CODE_FAILED: Cause.USER_ERROR,
         ReasonCode.REQUIREMENTS_FAILED: Cause.USER_ERROR,

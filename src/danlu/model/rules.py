@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from danlu.model import limits
 from danlu.model.errors import Invalid
 from danlu.model.hang import HangAction
-from danlu.model.job import Access, Input, JobSpec, Output, Parameter
+from danlu.model.job import NOTEBOOK, Access, Input, JobSpec, Output, Parameter
 from danlu.model.log_rules import MOST_RULES, PATTERN_CHARS, LogRule
 from danlu.model.retry import Cause
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME
@@ -132,12 +132,12 @@ def _algorithm(spec: JobSpec) -> None:
             field="algorithm.code_dir",
             remedy="a boot file is looked for in the code directory",
         )
-    if spec.boot_file and not spec.boot_file.endswith(".py"):
+    if spec.boot_file and not spec.boot_file.endswith((".py", NOTEBOOK)):
         raise Invalid(
             "field-value",
             field="algorithm.boot_file",
             value=spec.boot_file,
-            expected="a .py file (use algorithm.command for anything else)",
+            expected="a .py or .ipynb file (use algorithm.command for anything else)",
         )
     printable("algorithm.boot_file", spec.boot_file)
     printable("algorithm.command", spec.command)

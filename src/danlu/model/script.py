@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from danlu.model.job import (
+    NOTEBOOK,
     STOP_SIGNALS,
     Access,
     EngineChoice,
@@ -33,6 +34,8 @@ from danlu.model.verification import Verify
 LITERAL_HOME = "/home/ma-user"
 LITERAL_CACHE = "/cache"
 USER_ENVIRONMENT_LIMIT = 100
+NOTEBOOK_RUNNER = "danlu_run_notebook"
+"""The module of `runtime/` that executes a notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,9 @@ def world(plan: TaskPlan, layout: Layout) -> World:
     injected = _injected(plan, inputs, outputs)
     env = _environment(plan, layout, code_dir, inputs, outputs)
     if plan.boot_file:
-        argv: tuple[str, ...] = (layout.python, f"{code_dir}/{plan.boot_file}", *injected)
+        runner = ("-m", NOTEBOOK_RUNNER) if plan.boot_file.endswith(NOTEBOOK) else ()
+        boot_file = f"{code_dir}/{plan.boot_file}"
+        argv: tuple[str, ...] = (layout.python, *runner, boot_file, *injected)
         cwd = code_dir
     else:
         # A shell line, as on ModelArts: the arguments belong to its last command.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Mapping
 
 from danlu.model.reason import ReasonCode
-from danlu.node import ending, full
-from danlu.node.directory import TaskDirectory, now_ms
+from danlu.node import ending, full, places
+from danlu.node.directory import TaskDirectory, json_in, now_ms, open_plain
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import ExitFile
 
@@ -15,6 +16,12 @@ UNSTARTED = 125
 """The exit code of a program that the platform could not start (as `docker run` gives it)."""
 KILLED = 128 + signal.SIGKILL
 TERMINATED = 128 + signal.SIGTERM
+MOST_TOLD = 1000
+_TOLD: Mapping[str, Mapping[str, type[str | int]]] = {
+    ReasonCode.CELL_FAILED: {"notebook": str, "cell": int, "error": str},
+    ReasonCode.NOTEBOOK_FAILED: {"detail": str},
+}
+"""What may be said of a notebook that was run."""
 
 
 def of_status(directory: TaskDirectory, status: int, ended_at: int) -> ExitFile:
@@ -81,6 +88,7 @@ def explain(record: ExitFile, directory: TaskDirectory) -> None:
     if given is None:
         _explain_unverified(record, directory)
         _explain_full(record, directory)
+        _explain_notebook(record, directory)
         return
     limited = given["reason"] == ending.TIME_LIMIT
     record["problem"] = str(ReasonCode.TIME_LIMIT) if limited else ""
@@ -122,6 +130,33 @@ def _explain_full(record: ExitFile, directory: TaskDirectory) -> None:
     if said:
         record["problem"] = str(ReasonCode.OUT_OF_DISK)
         record["detail"] = {**record.get("detail", {}), "path": directory.path, "detail": said}
+
+
+def _explain_notebook(record: ExitFile, directory: TaskDirectory) -> None:
+    """What runs a notebook has said at which cell it ended, or why it did not begin. The job's own
+    code may have written it: it is a cause of the user's, whatever it says.
+    """
+    if record["exit_code"] == 0 or record["signal"]:
+        return
+    if record["problem"] or record["out_of_memory"]:
+        return
+    try:
+        opened = open_plain(directory.file(places.NOTEBOOK_REPORT))
+    except OSError:
+        return
+    try:
+        said = json_in(opened) or {}
+        problem, told = said["problem"], said["detail"]
+        detail: dict[str, str | int] = {
+            name: kind(told[name]) for name, kind in _TOLD[problem].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    finally:
+        os.close(opened)
+    short = {name: one[:MOST_TOLD] if isinstance(one, str) else one for name, one in detail.items()}
+    record["problem"] = problem
+    record["detail"] = {**record.get("detail", {}), **short}
 
 
 def _signal_name(number: int) -> str:

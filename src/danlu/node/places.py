@@ -19,6 +19,9 @@ RUNTIME = str(Path(__file__).resolve().parents[1] / "runtime")
 ENDPOINTS = f"{files.WORK}/home/modelarts/endpoints"
 """Where a notebook listens, below its task's directory."""
 
+NOTEBOOK_REPORT = f"{files.WORK}/home/modelarts/.danlu-notebook/failed.json"
+"""What `runtime/danlu_run_notebook` says of a notebook that it could not run to its end."""
+
 SOCKET_NAME_BYTES = 40
 """What multiprocessing puts behind TMPDIR for its sockets (`/pymp-xxxxxxxx/listener-xxxxxxxx`)."""
 SOCKET_PATH_BYTES = 107

@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # typing costs 4 ms at every start
 CODE_ROOT = "/home/ma-user/modelarts/user-job-dir"
 """ModelArts' place of the code; a server with other places maps it."""
 NAME_CHARS = 64
+NOTEBOOK = ".ipynb"
+"""A script that ends so is executed cell by cell."""
+EXECUTED = "notebook"
+"""The output that takes the executed copy."""
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -63,7 +67,10 @@ def script_work(script: str, args: list[str], code: str | None) -> Work:
     texts = [utf8(arg, "ARGS") for arg in (args[1:] if args[:1] == ["--"] else args)]
     name = job_name(os.path.basename(path))
     parameters = [parameter for arg in texts if (parameter := _parameter(arg)) is not None]
-    if boot.endswith(".py") and len(parameters) == len(texts):
+    if boot.endswith(NOTEBOOK) and len(parameters) != len(texts):
+        odd = next(arg for arg in texts if _parameter(arg) is None)
+        raise Failure(USAGE, "notebook-argument", value=odd, notebook=boot)
+    if boot.endswith((".py", NOTEBOOK)) and len(parameters) == len(texts):
         return Work(code=root, boot_file=boot, parameters=parameters, name=name)
     return Work(code=root, command=_script_line(path, boot, texts), name=name)
 

@@ -59,6 +59,8 @@ def create_body(
     if options["image"] is not None:
         options = {**options, "image": _image(session, options["image"])}
     _apply(body, work, options)
+    if str(body["algorithm"].get("boot_file", "")).endswith(request.NOTEBOOK):
+        options = {**options, "outputs": _with_executed(body, options["outputs"])}
     home = f"obs://danlu/jobs/{body['metadata']['name']}-{os.urandom(4).hex()}/outputs/"
     _channels(sending, body, home, options)
     if work.code:
@@ -66,6 +68,13 @@ def create_body(
         if not sending.dry:
             _note_commit(session, work.code, body)
     return body
+
+
+def _with_executed(body: dict[str, Any], outputs: tuple[str, ...]) -> tuple[str, ...]:
+    """The outputs, with one for the executed copy of a notebook."""
+    named = {_name(one) for one in _list(body["algorithm"], "outputs")}
+    named.update(one.partition("=")[0] for one in outputs)
+    return outputs if request.EXECUTED in named else (*outputs, request.EXECUTED)
 
 
 def _image(session: Session, word: str) -> str:

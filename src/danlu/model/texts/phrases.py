@@ -39,8 +39,8 @@ PHRASES: dict[str, str] = {
     "UTC milliseconds since 1970, or a time such as 2026-01-31T23:59:59Z": (
         "1970 年以来的 UTC 毫秒数，或形如 2026-01-31T23:59:59Z 的时间"
     ),
-    "a .py file (use algorithm.command for anything else)": (
-        ".py 文件（其他程序请使用 algorithm.command）"
+    "a .py or .ipynb file (use algorithm.command for anything else)": (
+        ".py 或 .ipynb 文件（其他程序请使用 algorithm.command）"
     ),
     "64 hexadecimal digits": "64 个十六进制数字",
     "a Python version such as 3.11, or 3.13t for a free-threaded one": (

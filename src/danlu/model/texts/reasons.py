@@ -56,6 +56,14 @@ REASONS: dict[str, tuple[str, str]] = {
         "its environment has no JupyterLab; choose an image that has it, as the built-in ones do",
         "其环境中没有 JupyterLab；请选择带有它的镜像，例如内置镜像",
     ),
+    "cell-failed": (
+        "cell {cell} of {notebook} failed: {error}",
+        "{notebook} 的第 {cell} 个单元格执行失败：{error}",
+    ),
+    "notebook-failed": (
+        "the notebook could not be run: {detail}",
+        "无法运行该 Notebook：{detail}",
+    ),
     "home-kept": (
         "its home could not be removed: {detail}",
         "无法删除其主目录：{detail}",

@@ -105,6 +105,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
             "danlu run -- PROGRAM {script}"
         ),
     ),
+    "notebook-argument": (
+        "'{value}' is not of the form --name=value: {notebook} has variables, and no command line",
+        "“{value}”不是 --name=value 的形式：{notebook} 只有变量，没有命令行",
+    ),
     "option-behind-script": (
         (
             "{option} stands behind {script} and is handed to it; put it before the script if danlu"
