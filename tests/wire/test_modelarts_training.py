@@ -113,7 +113,7 @@ FULL: dict[str, Any] = {
         "notification": {"topic_urn": "", "events": []},
     },
     "endpoints": {"ssh": {"key_pair_names": []}},
-    "danlu": {"grace_s": 7},
+    "danlu": {"grace_s": 7, "ssh": False},
 }
 
 FULL_SPEC = JobSpec(
@@ -233,7 +233,9 @@ REFUSED_BY_NAME: list[tuple[str, Any]] = [
     ("spec.asset_model", {"name": "m"}),
     ("spec.asset_id", "a"),
     ("spec.reserved_time", {"time_unit": "HOURS", "duration": 1}),
-    ("endpoints.ssh.key_pair_names", ["k"]),
+    ("endpoints.jupyter_lab", {"url": "http://h"}),
+    ("endpoints.tensorboard", {"url": "http://h"}),
+    ("endpoints.mindstudio_insight", {"url": "http://h"}),
     ("train_type", "SFT"),
     ("ftjob_config", {"model_type": "m"}),
     ("tags", [{"key": "k", "value": "v"}]),
@@ -414,3 +416,22 @@ def test_a_search_in_our_words() -> None:
     nothing = search({"filters": [{"key": "phase", "operator": "in", "value": ["Creating"]}]})
     assert nothing.conditions[0].values == ("none",)
     assert search({}) == search({"offset": None, "filters": []})
+
+
+def test_ssh_is_asked_for_by_keys_or_for_all_of_them() -> None:
+    for sent, wanted in (
+        (put("endpoints.ssh.key_pair_names", ["a", "b"]), (True, ("a", "b"))),
+        (put("danlu.ssh", True), (True, ())),
+        (put("endpoints.ssh.key_pair_names", []), (False, ())),
+    ):
+        spec = job_spec(sent)
+        assert (spec.ssh, spec.key_pairs) == wanted
+        view = JobView(
+            Job("j", "w", spec, 0, "u"), Attempt(AttemptKey("j", 1, "t"), State.RUNNING, 0)
+        )
+        url = ["ssh://j@h:1"] if spec.ssh else []
+        shown = replies.job(view, 0, ssh=url)
+        again = job_spec(shown)
+        assert (again.ssh, again.key_pairs) == wanted
+        urls = shown.get("endpoints", {}).get("ssh", {}).get("task_urls", [])
+        assert urls == [{"task": "worker-0", "url": one} for one in url]

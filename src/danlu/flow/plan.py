@@ -65,6 +65,7 @@ def plan(
         log_rules=spec.log_rules,
         kind=spec.kind,
         volumes=spec.volumes,
+        ssh=spec.ssh,
         resumes_from=resumes_from,
         storage=storage,
     )

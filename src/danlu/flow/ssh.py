@@ -11,9 +11,10 @@ from typing import Protocol
 
 from danlu.flow.board import Board
 from danlu.flow.platform import Platform
-from danlu.model.errors import Missing, PlatformError, Refused, Unavailable
+from danlu.flow.refs import ref as ref_of
+from danlu.model.errors import Invalid, Missing, PlatformError, Refused, Unavailable
 from danlu.model.identity import User
-from danlu.model.job import JobView
+from danlu.model.job import Job, Kind
 from danlu.ports.engine import SSH, Endpoints, Ref
 
 ABOUT = "ssh.json"
@@ -36,9 +37,9 @@ class Way(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An instance as one user may reach it. `key` is the id of its job, the same for every name
-    that leads there. `keys` are the public keys that may come in, by fingerprint; `allowed` the
-    networks from which, empty = any.
+    """An instance as one user may reach it. `name` is its own at the door and means nothing else,
+    `key` the id of its job, the same for every name that leads there. `keys` are the public keys
+    that may come in, by fingerprint; `allowed` the networks from which, empty = any.
     """
 
     key: str
@@ -78,8 +79,10 @@ class OfTask:
 
 
 def find(platform: Platform, board: Board, user: User, name: str) -> Route:
-    """The running notebook that `user` calls `name`: by its name, its id, or the beginning of one.
-    Missing where there is none of theirs, Unavailable where it does not run at the moment.
+    """The running notebook or job that `user` calls `name`: by its name, its id, or the beginning
+    of one; of a job with several tasks, `worker-1.NAME` means another one than the first. Missing
+    where there is none of theirs, Refused for a job without SSH, Unavailable where it does not run
+    at the moment.
     """
     engine = platform.engine
     if not isinstance(engine, Endpoints):
@@ -87,11 +90,44 @@ def find(platform: Platform, board: Board, user: User, name: str) -> Route:
     for notebook in platform.records.notebooks(user.workspace):
         if notebook.user != user.name or not _meant(name, notebook.spec.name, notebook.id):
             continue
-        view = _running(board, notebook.job_id)
+        view = board.settled(notebook.job_id)
         if view is None:
             raise Unavailable("ssh-not-yet", name=name)
-        return _route(platform, engine, user, notebook.id, view, notebook.spec.key_pairs)
-    raise Missing("ssh-host-missing", name=name)
+        keys = _keys(platform, user, notebook.spec.key_pairs)
+        way = OfTask(engine, ref_of(view, "worker-0"))
+        return Route(view.job.id, notebook.id, way, keys)
+    return _of_job(platform, engine, board, user, name)
+
+
+def _of_job(platform: Platform, engine: Endpoints, board: Board, user: User, name: str) -> Route:
+    """The way to a task of the latest job that is meant."""
+    task, dot, named = name.partition(".")
+    if not dot:
+        task, named = "worker-0", name
+    meant = [
+        entry.job
+        for entry in board.entries()
+        if entry.job.workspace == user.workspace
+        and entry.job.user == user.name
+        and entry.job.spec.kind is Kind.JOB
+        and _meant(named, entry.job.spec.name, entry.job.id)
+    ]
+    if not meant:
+        raise Missing("ssh-host-missing", name=name)
+    job = max(meant, key=lambda one: (one.created_at, one.sequence))
+    if not job.spec.ssh:
+        raise Refused("ssh-not-wanted", name=named)
+    view = board.settled(job.id)
+    if view is None:
+        raise Unavailable("ssh-not-yet", name=name)
+    ref = ref_of(view, task)
+    keys = _keys(platform, user, job.spec.key_pairs)
+    return Route(job.id, host(job, ref.task), OfTask(engine, ref), keys)
+
+
+def host(job: Job, task: int) -> str:
+    """What a task of a job is called at the door."""
+    return job.id if job.spec.node_count == 1 else f"worker-{task}.{job.id}"
 
 
 def about(route: Route) -> About:
@@ -144,23 +180,22 @@ def _meant(word: str, name: str, known_id: str) -> bool:
     return word in (name, known_id) or (len(word) >= PREFIX_CHARS and known_id.startswith(word))
 
 
-def _running(board: Board, job_id: str) -> JobView | None:
-    return board.settled(job_id)
-
-
-def _route(
-    platform: Platform,
-    engine: Endpoints,
-    user: User,
-    name: str,
-    view: JobView,
-    only: tuple[str, ...],
-) -> Route:
-    attempt = view.attempt.key
-    ref = Ref(attempt.job_id, attempt.number, 0, attempt.token)
-    keys = {
+def _keys(platform: Platform, user: User, only: tuple[str, ...]) -> Mapping[str, str]:
+    """The public keys of a user's profile that may come in, by fingerprint."""
+    return {
         one.fingerprint: one.public
         for one in platform.records.ssh_keys(user.id)
         if not only or one.name in only
     }
-    return Route(view.job.id, name, OfTask(engine, ref), keys)
+
+
+def check_keys(platform: Platform, user: User, names: Iterable[str], field: str) -> None:
+    """Invalid for a name that no key of the user's has: nobody could come in by it."""
+    wanted = tuple(names)
+    if not wanted:
+        return
+    known = [one.name for one in platform.records.ssh_keys(user.id)]
+    for name in wanted:
+        if name not in known:
+            have = ", ".join(known) or "-"
+            raise Invalid("ssh-key-pair-missing", field=field, value=name, keys=have)

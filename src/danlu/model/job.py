@@ -142,6 +142,10 @@ class JobSpec:
     log_rules: tuple[LogRule, ...] = ()
     kind: Kind = Kind.JOB
     volumes: tuple[Volume, ...] = ()
+    ssh: bool = False
+    """Whether its user gets in over SSH while it runs."""
+    key_pairs: tuple[str, ...] = ()
+    """Names of the keys of the user's profile that may; empty = each of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def endpoints(self) -> str:
-        """Where the program of a notebook listens."""
+        """Where the program of a notebook listens, and SSH of a job."""
         return f"{self.mount}/endpoints"
 
     @property
@@ -151,6 +151,13 @@ class TaskPlan:
     """How the program reaches objects; None = it cannot."""
     kind: Kind = Kind.JOB
     volumes: tuple[Volume, ...] = ()
+    ssh: bool = False
+    """Whether OpenSSH answers beside the program of a job."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it has a directory in which something of it listens."""
+        return self.ssh or self.kind is Kind.NOTEBOOK
 
     @property
     def task_name(self) -> str:
@@ -194,6 +201,10 @@ def world(plan: TaskPlan, layout: Layout) -> World:
         cwd = layout.home
     if plan.working_dir:
         cwd = layout.below(plan.working_dir)
+    if plan.ssh and layout.runtime:
+        # It becomes the program, with a process beside it that answers until the program ends.
+        sshd = (layout.python, "-I", f"{layout.runtime}/danlu_sshd.py")
+        argv = (*sshd, "--at", layout.endpoints, "--home", cwd, "--", *argv)
     return World(argv, env, cwd, code_dir, inputs, outputs)
 
 

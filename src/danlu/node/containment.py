@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from danlu.model.job import Kind
 from danlu.model.script import LITERAL_CACHE, LITERAL_HOME, Layout, World, world
 from danlu.model.url import LocalUrl
 from danlu.node import (
@@ -69,7 +68,7 @@ class Containment:
             self.missing.append("landlock")
             return self._program(found)
         within = reach_of(self._directory, self._plan)
-        if self._plan.plan.kind is Kind.NOTEBOOK:
+        if self._plan.plan.listens:
             within = replace(within, logins=True)
         if python != self._plan.layout.python:
             needed = interpreter.needs(python, {})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from danlu.model.errors import Missing, PlatformError
 from danlu.model.event import Level
-from danlu.model.job import Input, Kind, Output
+from danlu.model.job import Input, Output
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import size
 from danlu.model.script import Layout, World, world
@@ -84,7 +84,7 @@ class Stage:
         found = world(plan, layout)
         with self._failing(ReasonCode.CODE_FAILED):
             places.make(layout, self._directory.path)
-            if plan.kind is Kind.NOTEBOOK:
+            if plan.listens:
                 Path(layout.endpoints).mkdir(0o700, exist_ok=True)
             self._volumes()
             if plan.code is not None:

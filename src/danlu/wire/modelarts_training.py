@@ -35,6 +35,7 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
     read = JOB.read(body)
     metadata, algorithm = read["metadata"], read["algorithm"]
     spec, extras = read.get("spec", {}), read.get("danlu", {})
+    key_pairs = tuple(read.get("endpoints", {}).get("ssh", {}).get("key_pair_names", ()))
     resource = spec.get("resource", {})
     code = _code(algorithm.get("code_dir", ""))
     log = spec.get("log_export_path", {}).get("obs_url")
@@ -76,6 +77,8 @@ def job_spec(body: Mapping[str, Any]) -> JobSpec:
         log_rules=retry.log_rules(extras),
         hang=retry.hang(metadata.get("annotations", {}), extras),
         log_url=parse(log, "spec.log_export_path.obs_url") if log else None,
+        ssh=bool(key_pairs) or extras.get("ssh", False),
+        key_pairs=key_pairs,
     )
 
 

@@ -243,6 +243,7 @@ EXTRAS = Shape(
         **retry.FIELDS,
         "require_isolation": Flag("refuse the job where it cannot be isolated in full"),
         "log_limit_mib": Whole(1, limits.LOG_MIB, "MiB kept of each task's log: head and tail"),
+        "ssh": Flag("let the user in over SSH while it runs, with every key of the profile"),
         "packages": Listing(Text(), 100, "packages beside pip-requirements.txt: einops>=0.8"),
         "override_image": Flag("let packages replace torch and what follows from it in the image"),
         "verify_image": Flag("check the image before the program though it was checked already"),
@@ -261,13 +262,15 @@ JOB = Shape(
             {
                 "ssh": Shape(
                     {
-                        "key_pair_names": Unsupported("there is no SSH into jobs"),
+                        "key_pair_names": Listing(
+                            Text(), 20, "whoever holds one of these keys of the user's profile"
+                        ),
                         "task_urls": REPLY,
                     }
                 ),
-                "jupyter_lab": REPLY,
-                "tensorboard": REPLY,
-                "mindstudio_insight": REPLY,
+                "jupyter_lab": Unsupported("run a notebook of your own instead"),
+                "tensorboard": Unsupported("write the event files to an output and open them"),
+                "mindstudio_insight": Unsupported("there are no Ascend devices here"),
             }
         ),
         "train_type": Unsupported("leave it out", ("job",)),

@@ -79,9 +79,10 @@ def job(
     now: int,
     language: Language = "en",
     earlier: Sequence[Attempt] = (),
+    ssh: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The reply for one job. `now` (UTC ms) ends the duration of one that still runs; `earlier`
-    are its attempts before the latest.
+    are its attempts before the latest, `ssh` the URLs of its tasks.
     """
     submitted, spec = view.job, view.job.spec
     return {
@@ -98,7 +99,18 @@ def job(
         "status": _status(view, now, language, earlier),
         "algorithm": _algorithm(spec),
         "spec": _spec(spec),
+        **({"endpoints": _endpoints(view, ssh)} if spec.ssh else {}),
         "danlu": _extras(spec),
+    }
+
+
+def _endpoints(view: JobView, ssh: Sequence[str]) -> dict[str, Any]:
+    urls = zip(_names(view), ssh, strict=False)
+    return {
+        "ssh": {
+            "key_pair_names": list(view.job.spec.key_pairs),
+            "task_urls": [{"task": task, "url": url} for task, url in urls],
+        }
     }
 
 
@@ -276,6 +288,8 @@ def _extras(spec: JobSpec) -> dict[str, Any]:
         extras["time_limit_s"] = spec.time_limit_s
     if spec.require_isolation:
         extras["require_isolation"] = True
+    if spec.ssh and not spec.key_pairs:
+        extras["ssh"] = True
     if spec.stop_signal != STOP_SIGNALS[0]:
         extras["stop_signal"] = spec.stop_signal
     if spec.log_limit_bytes is not None:
@@ -391,6 +405,16 @@ JOB_SCHEMA: Schema = reply(
         "status": _STATUS,
         "algorithm": _ALGORITHM,
         "spec": _SPEC,
+        "endpoints": reply(
+            {
+                "ssh": reply(
+                    {
+                        "key_pair_names": listing(STRING),
+                        "task_urls": listing(reply({"task": STRING, "url": STRING})),
+                    }
+                )
+            }
+        ),
         "danlu": reply(
             {
                 "grace_s": INTEGER,
@@ -398,6 +422,7 @@ JOB_SCHEMA: Schema = reply(
                 "log_limit_mib": INTEGER,
                 "stop_signal": STRING,
                 "require_isolation": BOOLEAN,
+                "ssh": BOOLEAN,
                 "packages": listing(STRING),
                 "override_image": BOOLEAN,
                 "verify_image": BOOLEAN,
@@ -408,13 +433,15 @@ JOB_SCHEMA: Schema = reply(
                 "log_limit_mib",
                 "stop_signal",
                 "require_isolation",
+                "ssh",
                 "packages",
                 "override_image",
                 "verify_image",
                 *retry.SCHEMA,
             ),
         ),
-    }
+    },
+    optional=("endpoints",),
 )
 
 JOBS_SCHEMA: Schema = reply(

@@ -174,6 +174,8 @@ def _apply(body: dict[str, Any], work: Work, options: dict[str, Any]) -> None:
     _packages(extras, options)
     if options["require_isolation"]:
         extras["require_isolation"] = True
+    if options["ssh"]:
+        extras["ssh"] = True
     if options["log_limit"] is not None:
         extras["log_limit_mib"] = options["log_limit"]
 

@@ -1,4 +1,4 @@
-"""danlu ssh, code, port: OpenSSH's own client on the way to a notebook.
+"""danlu ssh, code, port: OpenSSH's own client on the way to a notebook or a job.
 
 The client is told by a file what it would ask or have to guess: the door on the way, and the keys
 by which door and instance are known. Nothing of the user's own settings is lost.
@@ -24,28 +24,28 @@ EDITORS = ("code", "code-insiders", "codium", "cursor")
 MOST_PORT = 65_535
 
 
-def ssh(session: Session, *, words: tuple[str, ...]) -> NoReturn:
+def ssh(session: Session, *, task: str | None, words: tuple[str, ...]) -> NoReturn:
     """A login, or a command as ssh takes it; the exit status is that of ssh."""
-    notebook, *command = words
-    host, config, _ = _written(session, notebook)
+    name, *command = words
+    host, config, _ = _written(session, name, task)
     _become(["-F", config, host, *command])
 
 
-def port(session: Session, *, words: tuple[str, ...]) -> NoReturn:
-    """Have ports of this machine lead to the notebook's, until Ctrl-C."""
-    notebook, *wanted = words
+def port(session: Session, *, task: str | None, words: tuple[str, ...]) -> NoReturn:
+    """Have ports of this machine lead to the instance's, until Ctrl-C."""
+    name, *wanted = words
     pairs = [_pair(one) for one in wanted]
-    host, config, _ = _written(session, notebook)
+    host, config, _ = _written(session, name, task)
     forwards = [word for here, there in pairs for word in ("-L", _forward(here, there))]
     for here, there in pairs:
-        session.say("port-open", here=here, there=there, notebook=notebook)
+        session.say("port-open", here=here, there=there, notebook=name)
     session.terminal.err.flush()
     _become(["-F", config, "-N", "-o", "ExitOnForwardFailure=yes", *forwards, host])
 
 
-def code(session: Session, *, notebook: str, print_only: bool) -> int:
-    """Make the notebook a host of ssh's, and open an editor there."""
-    host, _, home = _written(session, notebook)
+def code(session: Session, *, task: str | None, name: str, print_only: bool) -> int:
+    """Make the instance a host of ssh's, and open an editor there."""
+    host, _, home = _written(session, name, task)
     _included()
     editor = None if print_only else next(filter(None, map(shutil.which, EDITORS)), None)
     if session.json:
@@ -75,33 +75,39 @@ def _become(words: list[str]) -> NoReturn:
     os.execv(program, [program, *words])  # noqa: S606 -- no shell is the point
 
 
-def _access(session: Session, notebook: str) -> Any:
-    found = session.get("ssh", utf8(notebook, "NOTEBOOK"))
+def _access(session: Session, name: str, task: str | None) -> Any:
+    named = session.get("jobs", name)["id"] if name.startswith("@") else utf8(name, "NAME")
+    if task is not None:
+        number = task.isascii() and task.isdigit()
+        named = f"{f'worker-{task}' if number else utf8(task, '--task')}.{named}"
+    found = session.get("ssh", named)
     if not found["keys"]:
         raise Failure(USAGE, "ssh-no-keys")
     if not found["ready"]:
-        raise Failure(RETRY, "ssh-not-ready", name=notebook)
+        raise Failure(RETRY, "ssh-not-ready", name=name)
     return found
 
 
-def _written(session: Session, notebook: str) -> tuple[str, str, str]:
-    """The name of a host that leads to the notebook, the file that says how, and its home."""
-    of = session.get("notebooks", utf8(notebook, "NOTEBOOK"))
-    access = _access(session, of["id"])
-    plain = of["name"].isascii() and of["name"].replace("-", "").replace("_", "").isalnum()
-    host = f"{of['name'] if plain else of['id'][:8]}.danlu"
-    known = _path(f"{of['id']}.known_hosts")
+def _written(session: Session, name: str, task: str | None) -> tuple[str, str, str]:
+    """The name of a host that leads to the instance, the file that says how, and its home."""
+    access = _access(session, name, task)
+    instance = access["name"]
+    plain = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    host = f"{name if plain else instance[:8]}.danlu"
+    if "." in instance:
+        host = f"{instance.partition('.')[0]}.{host}"
+    known = _path(f"{instance}.known_hosts")
     _write(known, f"danlu-door {access['door_key']}\ndanlu-instance {access['host_key']}\n")
     server = urlsplit(session.client().endpoint.api).hostname or "127.0.0.1"
-    config = _path(f"{of['id']}.ssh")
+    config = _path(f"{instance}.ssh")
     # What ProxyJump runs is not quoted: no space may be in the name of the file. That of ssh's own
     # need not be given.
     through = f"ssh -F {quote(config).replace('%', '%%')} -W [%h]:%p {host}-door"
     own, given = (
-        _config(host, of["id"], server, access, known, way)
+        _config(host, instance, server, access, known, way)
         for way in (f"ProxyJump {host}-door", f"ProxyCommand {through}")
     )
-    _write(_path(f"{of['id']}.conf"), own)
+    _write(_path(f"{instance}.conf"), own)
     others = "".join(
         f"Include {_quoted(path)}\n"
         for path in (_own("config"), "/etc/ssh/ssh_config")
@@ -111,11 +117,11 @@ def _written(session: Session, notebook: str) -> tuple[str, str, str]:
     return host, config, access["home"]
 
 
-def _config(host: str, notebook_id: str, server: str, access: Any, known: str, way: str) -> str:
+def _config(host: str, instance: str, server: str, access: Any, known: str, way: str) -> str:
     return f"""\
-# Danlu wrote this, and removes it when the notebook is stopped.
+# Danlu wrote this, and removes it when the notebook or job has ended.
 Host {host}
-  HostName {notebook_id}
+  HostName {instance}
   User {access["user"]}
   HostKeyAlias danlu-instance
   {way}

@@ -10,7 +10,7 @@ from danlu.faces.http.call import Call, plain_id
 from danlu.faces.http.changes import Watch
 from danlu.faces.http.danlu_server import described
 from danlu.faces.http.gate import Access, Rule
-from danlu.faces.http.job import deleted, earlier_attempts, stopped, submitted
+from danlu.faces.http.job import deleted, earlier_attempts, stopped, submitted, wanted
 from danlu.faces.http.reply import Answer, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
@@ -25,7 +25,6 @@ from danlu.model.verification import Verification
 from danlu.ports.records import EventQuery, Filter, JobQuery
 from danlu.wire import danlu as wire
 from danlu.wire import danlu_schemas as schemas
-from danlu.wire import modelarts_training as modelarts
 from danlu.wire import modelarts_training_reply as modelarts_reply
 from danlu.wire.modelarts_training_fields import JOB as CREATE
 
@@ -257,7 +256,7 @@ async def plan_job(server: Server, call: Call) -> Answer:
         server.platform,
         server.board,
         call.caller.workspace.id,
-        modelarts.job_spec(call.json()),
+        wanted(server, call),
         call.query.get("unsent", "").split(","),
     )
     preview = explain.preview(server.platform, spec)

@@ -9,13 +9,14 @@ from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, empty_reply, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
-from danlu.flow import outputs
+from danlu.faces.http.ssh import address
+from danlu.flow import outputs, ssh
 from danlu.flow.delete import delete
 from danlu.flow.stop import want_stop
 from danlu.flow.submit import submit
-from danlu.model.attempt import Attempt
+from danlu.model.attempt import FINAL, Attempt
 from danlu.model.errors import Missing
-from danlu.model.job import JobView
+from danlu.model.job import JobSpec, JobView
 from danlu.ports.records import Filter, JobQuery
 from danlu.wire import modelarts_training as wire
 from danlu.wire import modelarts_training_fields as fields
@@ -64,12 +65,20 @@ async def show_training_job_details(server: Server, call: Call) -> Answer:
 async def create_training_job(server: Server, call: Call) -> Answer:
     """Submit a job; 201, or 200 where the client token gave an earlier one."""
     view, status = await submitted(server, call)
-    return json_reply(replies.job(view, server.now(), call.language), status)
+    return json_reply(_shown(server, call, view), status)
+
+
+def wanted(server: Server, call: Call) -> JobSpec:
+    """What a create body asks for, as far as its user's keys go; `submit` checks the rest."""
+    spec = wire.job_spec(call.json())
+    field = "endpoints.ssh.key_pair_names"
+    ssh.check_keys(server.platform, call.caller.user, spec.key_pairs, field)
+    return spec
 
 
 async def submitted(server: Server, call: Call) -> tuple[JobView, int]:
     """Read, check and record what a create body asks for: the job, and 201 or 200."""
-    spec = wire.job_spec(call.json())
+    spec = wanted(server, call)
     future = submit(
         server.platform,
         server.board,
@@ -117,7 +126,16 @@ async def list_training_jobs(server: Server, call: Call) -> Answer:
 
 
 def _shown(server: Server, call: Call, view: JobView) -> dict[str, Any]:
-    return replies.job(view, server.now(), call.language, earlier_attempts(server, view))
+    earlier = earlier_attempts(server, view)
+    return replies.job(view, server.now(), call.language, earlier, _urls(server, call, view))
+
+
+def _urls(server: Server, call: Call, view: JobView) -> list[str]:
+    """Where each task is reached over SSH."""
+    if not view.job.spec.ssh or server.ssh is None or view.attempt.state in FINAL:
+        return []
+    tasks = range(view.job.spec.node_count)
+    return [address(server, call, ssh.host(view.job, task)) for task in tasks]
 
 
 def earlier_attempts(server: Server, view: JobView) -> list[Attempt]:

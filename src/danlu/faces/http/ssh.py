@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from danlu.faces.http.call import Call
 from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, json_reply
@@ -17,12 +19,20 @@ TAG = "keys"
 routes = Routes()
 
 
+def address(server: Server, call: Call, name: str) -> str:
+    """The URL by which ssh itself gets to an instance, for whoever calls; empty without a door."""
+    if server.ssh is None:
+        return ""
+    host = urlsplit(f"//{call.headers.single('host')}").hostname or "localhost"
+    return f"ssh://{name}@{f'[{host}]' if ':' in host else host}:{server.ssh.port}"
+
+
 @routes(
     "GET",
     SSH,
     rule=Rule("danlu:ssh:get", Access.PROJECT),
     about=Describe(
-        "Say how a notebook is reached over SSH",
+        "Say how a notebook or a task of a job is reached over SSH",
         {200: wire.ACCESS_SCHEMA},
         errors=(400, 404, 409),
         tag=TAG,

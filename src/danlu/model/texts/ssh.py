@@ -29,6 +29,10 @@ SSH_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "密钥 {fingerprint} 已在某个用户的资料中；密钥代表身份，只能属于一个用户（danlu key ls）",
     ),
+    "ssh-key-pair-missing": (
+        "{field}: there is no key '{value}' in your profile (there are: {keys}); add it: danlu key add",
+        "{field}：您的资料中没有密钥“{value}”（现有：{keys}）；请先添加：danlu key add",
+    ),
     "ssh-key-name-taken": (
         "you have a key named '{name}' already; choose another name, or remove it (`danlu key rm`)",
         "您已有名为“{name}”的密钥；请换一个名称，或先将其删除（danlu key rm）",

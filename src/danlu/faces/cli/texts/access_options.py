@@ -26,28 +26,32 @@ ACCESS_OPTIONS: dict[str, tuple[str, str]] = {
     ),
     "ssh": (
         (
-            "Log in to a notebook, or run a command there, with OpenSSH's own client. The command is"
-            " what ssh takes it for: danlu ssh NOTEBOOK -- nvidia-smi -L"
+            "Log in to a notebook, or to a job that was submitted with --ssh, or run a command there,"
+            " with OpenSSH's own client. The command is what ssh takes it for:"
+            " danlu ssh NAME -- nvidia-smi -L"
         ),
         (
-            "用 OpenSSH 客户端登录 Notebook，或在其中执行命令；命令的含义与 ssh 相同："
-            "danlu ssh NOTEBOOK -- nvidia-smi -L"
+            "用 OpenSSH 客户端登录 Notebook 或以 --ssh 提交的作业，或在其中执行命令；命令的含义与 ssh"
+            " 相同：danlu ssh 名称 -- nvidia-smi -L"
         ),
     ),
     "port": (
         (
-            "Have ports of this machine lead to ports of a notebook until Ctrl-C. PORT is one port on"
-            " both sides, or HERE:THERE."
+            "Have ports of this machine lead to ports of a notebook, or of a job that was submitted"
+            " with --ssh, until Ctrl-C. PORT is one port on both sides, or HERE:THERE."
         ),
-        "将本机端口转发到 Notebook 的端口，按 Ctrl-C 结束。PORT 为两端相同的端口，或写作 HERE:THERE。",
+        (
+            "将本机端口转发到 Notebook 或以 --ssh 提交的作业的端口，按 Ctrl-C 结束。PORT 为两端相同的"
+            "端口，或写作 HERE:THERE。"
+        ),
     ),
     "code": (
         (
-            "Make a notebook a host that ssh, scp, rsync and editors know, and open its home in VS"
+            "Make a notebook, or a job that was submitted with --ssh, a host that ssh, scp, rsync and editors know, and open its home in VS"
             " Code where that is installed. It is one until danlu notebook stop."
         ),
         (
-            "将 Notebook 登记为 ssh、scp、rsync 和编辑器都认识的主机；已安装 VS Code 时打开其主目录。"
+            "将 Notebook 或以 --ssh 提交的作业登记为 ssh、scp、rsync 和编辑器都认识的主机；已安装 VS Code 时打开其主目录。"
             "执行 danlu notebook stop 后移除。"
         ),
     ),

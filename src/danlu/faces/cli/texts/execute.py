@@ -30,7 +30,7 @@ EXEC_OPTIONS: dict[str, tuple[str, str]] = {
             "danlu 的退出码就是命令的退出码。-- 之后为要执行的命令：danlu exec JOB -- nvidia-smi -L"
         ),
     ),
-    "exec.task": (
+    ".task": (
         "Of a job with several tasks, which one: a number or a name (default 0).",
         "多任务作业中的任务：编号或名称（默认 0）。",
     ),
@@ -42,9 +42,5 @@ EXEC_OPTIONS: dict[str, tuple[str, str]] = {
     "shell": (
         "Open a shell in a running job; where stdin is no terminal, it reads a script from there.",
         "在运行中的作业里打开 shell；标准输入不是终端时，从中读取脚本。",
-    ),
-    "shell.task": (
-        "Of a job with several tasks, which one: a number or a name (default 0).",
-        "多任务作业中的任务：编号或名称（默认 0）。",
     ),
 }

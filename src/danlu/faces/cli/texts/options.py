@@ -140,6 +140,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "Time between SIGTERM and SIGKILL when the job is stopped (default 30s).",
         "停止作业时 SIGTERM 与 SIGKILL 之间的时间（默认 30s）。",
     ),
+    "run.ssh": (
+        "Let you in over SSH while it runs, with the keys of your profile (danlu ssh JOB).",
+        "运行期间允许您用资料中的密钥经 SSH 登录（danlu ssh 作业）。",
+    ),
     "run.require_isolation": (
         (
             "Refuse the job where the server cannot hold it to its flavor and keep it from what is not"
