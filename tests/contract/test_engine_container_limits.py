@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import platform
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from danlu.model.job import Access, Input
+from danlu.model.job import Access, EngineChoice, Input
 from danlu.model.reason import ReasonCode
 from danlu.model.resources import Gpu
 from danlu.model.url import LocalUrl
-from danlu.ports.engine import Launch, Ref
+from danlu.ports.engine import Launch, Phase, Ref
 from tests.containers import Podman
-from tests.contract.engines import ContainerHouse, finish, new_ref, said, whole_log
-from tests.contract.escapes import TEXT
-from tests.contract.tasks import FOREVER, keys, planned, start
+from tests.contract.engines import ContainerHouse, finish, new_ref, said, see, whole_log
+from tests.contract.escapes import IN_A_CONTAINER
+from tests.contract.tasks import FOREVER, keys, planned, start, wait
 
 MIB = 1 << 20
 LIMIT = 96 * MIB
@@ -30,6 +32,21 @@ def eat():
     while True:
         data.append(bytearray(b"x" * (8 << 20)))
 """
+
+
+COUNTS = """
+import itertools, time
+for number in itertools.count():
+    print(number, flush=True)
+    time.sleep(0.02)
+"""
+
+
+def goes_on(house: ContainerHouse, ref: Ref) -> None:
+    """A task that counts still does."""
+    last = int(house.engine.logs(ref, 0).data.split()[-1])
+    said(house, ref, b"\n%d\n" % (last + 3))
+    assert see(house, ref).phase is Phase.RUNNING
 
 
 @pytest.fixture
@@ -54,11 +71,15 @@ def found(house: ContainerHouse, text: str, /, **changes: Any) -> Any:
 
 def test_a_memory_bomb_ends_itself_and_nothing_else(house: ContainerHouse) -> None:
     """(case 59; fault 17)"""
+    neighbour = start(house, COUNTS, memory_bytes=LIMIT)
+    said(house, neighbour, b"3\n")
     seen = finish(house, start(house, EAT + "eat()", memory_bytes=LIMIT))
     assert seen.exit is not None
     assert (seen.exit.exit_code, seen.exit.signal) == (137, "SIGKILL")
     assert seen.exit.out_of_memory
     assert "limits-unenforced" not in keys(seen)
+    goes_on(house, neighbour)
+    assert not {"worker-out-of-memory", "memory-short"} & set(keys(see(house, neighbour)))
 
 
 def test_a_worker_that_ran_out_of_memory_is_told_and_the_program_goes_on(
@@ -88,7 +109,10 @@ def test_shared_memory_counts_and_is_as_large_as_the_memory(house: ContainerHous
 
 
 def test_a_fork_bomb_stays_within_its_number(house: ContainerHouse) -> None:
-    """(fault 16)"""
+    """(fault 16): its neighbour lives, and nothing of it is left."""
+    neighbour = start(house, COUNTS, pids=40)
+    said(house, neighbour, b"3\n")
+    mark = secrets.token_hex(8)
     text = """
         import os, sys, time
         made = 0
@@ -101,6 +125,7 @@ def test_a_fork_bomb_stays_within_its_number(house: ContainerHouse) -> None:
                 print(made, flush=True)
                 sys.exit(9)
     """
+    text += f"    # {mark}\n"
     ref = start(house, text, pids=40)
     seen = finish(house, ref)
     assert seen.exit is not None
@@ -108,22 +133,89 @@ def test_a_fork_bomb_stays_within_its_number(house: ContainerHouse) -> None:
     assert seen.exit.detail["limit"] == 40
     # Its own first process and the program itself count too.
     assert int(whole_log(house, ref)) <= 38
+    goes_on(house, neighbour)
+    wait(lambda: not marked(mark))
+
+
+def marked(text: str) -> list[str]:
+    """The processes of this machine whose command line has a text in it."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text.encode() in one.read_bytes():
+                found.append(str(one))
+    return found
 
 
 def test_the_processors_are_a_quota(house: ContainerHouse) -> None:
-    quota = found(
+    """Two that want all they can get, on a tenth of a processor: what they got of the time."""
+    share = found(
         house,
         """
-        import json, pathlib
-        new = pathlib.Path("/sys/fs/cgroup/cpu.max")
-        old = pathlib.Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-        quota, period = new.read_text().split() if new.exists() else (
-            old.read_text(), old.with_name("cpu.cfs_period_us").read_text())
-        print(json.dumps(int(quota) / int(period)))
+        import json, os, time
+        children = []
+        began = time.monotonic()
+        for _ in range(2):
+            if (child := os.fork()) == 0:
+                while time.monotonic() < began + 2:
+                    pass
+                os._exit(0)
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
+        used = os.times()
+        spent = used.children_user + used.children_system
+        print(json.dumps(spent / (time.monotonic() - began)))
         """,
-        cpus=1,
+        cpus=0.1,
     )
-    assert quota == pytest.approx(1, abs=0.01)
+    assert 0 < share < 0.2
+
+
+def test_memory_that_is_a_disk_has_an_end(house: ContainerHouse) -> None:
+    """(fault 20): /tmp is half of the memory at most, and that is the program's to see."""
+    text = """
+        import os, sys
+        for place in ("/tmp", "/var/tmp", "/run"):
+            size = os.statvfs(place)
+            print(place, size.f_frsize * size.f_blocks, flush=True)
+        with open("/tmp/all", "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+    """
+    ref = start(house, text, memory_bytes=LIMIT)
+    seen = finish(house, ref)
+    assert seen.exit is not None
+    log = whole_log(house, ref).decode()
+    assert log.startswith("".join(f"{one} {LIMIT // 2}\n" for one in ("/tmp", "/var/tmp", "/run")))
+    assert "No space left on device" in log
+    assert seen.exit.problem is ReasonCode.OUT_OF_DISK
+    assert not seen.exit.out_of_memory
+
+
+def test_a_task_sees_as_many_gpus_as_it_has(house: ContainerHouse) -> None:
+    """(case 52): neither fewer nor more, before its program begins. The runtime is real, and
+    ignores the request; what lists the GPUs is not.
+    """
+    podman, image, name = house.podman, "localhost/danlu-test-gpus:1", "danlu-test-gpus"
+    lists = "#!/bin/sh\\necho GPU 0: H200\\necho GPU 1: H200\\n"
+    make = f"printf '{lists}' >/usr/bin/nvidia-smi && chmod 755 /usr/bin/nvidia-smi"
+    podman.run("rm", "--force", "--ignore", name)
+    podman.run("run", "--network=none", "--name", name, podman.image, "sh", "-c", make)
+    podman.run("commit", name, image)
+    podman.run("rm", name)
+    gpus = [Gpu(f"GPU-{n}", n, "H200", 1 << 30) for n in range(3)]
+    engine = EngineChoice(image_url=image)
+    for count in (2, 0, 3):
+        ref = start(house, "print('ran')", gpus=tuple(gpus[:count]), engine=engine)
+        seen = finish(house, ref)
+        assert seen.exit is not None
+        if count == 2:
+            assert whole_log(house, ref) == b"ran\n"
+        else:
+            assert whole_log(house, ref) == b""
+            assert seen.exit.problem is ReasonCode.GPUS_MISSING
+            assert (seen.exit.detail["found"], seen.exit.detail["wanted"]) == (2, count)
 
 
 def test_a_task_whose_gpus_are_not_there_does_not_start(house: ContainerHouse) -> None:
@@ -219,10 +311,12 @@ def test_nothing_of_the_machine_can_be_reached(house: ContainerHouse, tmp_path: 
         "group": "/sys/fs/cgroup/memory",
         "name": "danlu",
     }
-    house.engine.launch([planned(house, ref, TEXT, environments={"ESCAPE": json.dumps(aim)})])
+    escape = {"ESCAPE": json.dumps(aim)}
+    house.engine.launch([planned(house, ref, IN_A_CONTAINER, environments=escape)])
     finish(house, ref)
     told = json.loads(whole_log(house, ref))
     assert [name for name, what in told.items() if what == "done"] == []
+    assert len(told) > 65 or platform.machine() != "x86_64"
     # What the agent removes meanwhile is left out.
     names = [name for _, folders, names in os.walk(house.root) for name in (*folders, *names)]
     assert not [name for name in names if "planted" in name]

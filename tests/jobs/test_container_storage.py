@@ -5,12 +5,19 @@ nothing else of its machine; and they do not reach each other.
 from __future__ import annotations
 
 import json
+import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from danlu.faces.cli import local
+from danlu.node import identity
+from danlu.ports import task_directory as files
+from danlu.ports.task_directory import ProcessIdentity
 from tests.containers import Podman
 from tests.faces.cli.house import House, opened, until
 from tests.services import obs_clients
@@ -114,6 +121,82 @@ def test_jobs_do_not_reach_each_other(house: House) -> None:
     answered = house.good("exec", job, "--", "python3", "-c", probe, address)
     assert answered == "reached\n"
     house.good("stop", "--wait", job)
+
+
+STORES = """
+import os, sys, time, urllib.request
+import moxing as mox
+
+api = os.environ["MA_APIGW_ENDPOINT"]
+number = 0
+while True:
+    began = time.monotonic_ns()
+    try:
+        urllib.request.urlopen(api + "/danlu/v1/health", timeout=10).read()
+        mox.file.write(f"obs://danlu/doors/{number}", str(number))
+        assert mox.file.read(f"obs://danlu/doors/{number}") == str(number)
+    except Exception as error:
+        print("failed", type(error).__name__, error, flush=True)
+    else:
+        print("stored", began, flush=True)
+        number += 1
+        if mox.file.exists("obs://danlu/doors-end"):
+            break
+    time.sleep(0.05)
+print("all", number, flush=True)
+"""
+
+
+def test_the_doors_open_again_whatever_is_killed(house: House, podman: Podman) -> None:
+    """(faults 1, 2, 47): SIGKILL to the agent, to the server and to the runtime's service, in turn.
+    The program goes on, reaches storage and API again each time, and what was stored is there.
+    """
+    job = house.good("run", "-d", "-q", "--flavor", "danlu.cpu.1u", house.script(STORES)).strip()
+    pattern = f"**/tasks/{job}-*/{files.AGENT}"
+    until(lambda: [*house.data.glob(pattern)])
+    (agent_file,) = house.data.glob(pattern)
+
+    def agent() -> ProcessIdentity:
+        found: ProcessIdentity = json.loads(agent_file.read_text("utf-8"))["agent"]
+        return found
+
+    def stores_since(instant: int) -> bool:
+        lines = [line.split() for line in house.good("logs", job).splitlines()]
+        times = [int(line[1]) for line in lines if line[:1] == ["stored"]]
+        return bool(times) and times[-1] > instant
+
+    def kill_agent() -> None:
+        first = agent()
+        identity.send(first, signal.SIGKILL)
+        until(lambda: agent() != first)
+
+    def kill_server() -> None:
+        ready = local.read_ready(str(house.data))
+        assert ready is not None
+        port, obs = (str(urlsplit(ready[one]).port) for one in ("api", "obs"))
+        house.kill_server()
+        house.env["DANLU_OBS_PORT"] = obs
+        house.good("up", "--port", port)
+
+    def kill_runtime() -> None:
+        podman.kill()
+        podman.start()
+
+    until(lambda: stores_since(0))
+    for kill in (kill_agent, kill_server, kill_runtime, kill_agent):
+        kill()
+        now = time.monotonic_ns()
+        until(lambda now=now: stores_since(now))
+        assert house.state(job) == "running"
+    house.good("obs", "cp", house.script("end", "end"), "obs://danlu/doors-end")
+    until(lambda: house.state(job) == "succeeded")
+    log = house.good("logs", job).splitlines()
+    count = int(log[-1].split()[1])
+    assert sum(line.startswith("stored") for line in log) == count
+    listed = house.good("obs", "ls", "-r", "obs://danlu/doors/").splitlines()
+    for number in range(count):
+        assert any(line.endswith(f"doors/{number}") for line in listed), number
+    assert "doors-closed" not in house.good("events", job, "--json")
 
 
 def test_no_network_is_left_when_a_job_has_ended(house: House, podman: Podman) -> None:

@@ -290,7 +290,7 @@ class ContainerAgent(Agent):
             what = world_of.cwd if missing == "directory" else world_of.argv[0]
             detail = f"'{what}' is not in the image '{self._own.image}'"
             return exits.unstarted(self._directory, ReasonCode.BOOT_FAILED, 127, detail=detail)
-        if gpus != len(plan.gpus) and plan.gpus:
+        if gpus != len(plan.gpus):
             return exits.unstarted(
                 self._directory,
                 ReasonCode.GPUS_MISSING,

@@ -20,6 +20,10 @@ TASK_LABEL = "io.danlu.task"
 OWNER_LABEL = "io.danlu.engine"
 UNSTARTED = ("created", "configured", "initialized")
 TMPFS = "rw,exec,nosuid,nodev,mode=1777"
+IN_MEMORY = ("/tmp", "/var/tmp", "/run")  # noqa: S108 -- the container's own
+"""Places that every program may write to. Podman makes the last two where the rest is read-only,
+Docker does not. They count as memory.
+"""
 NOT_FOUND, CONFLICT = 404, 409
 REMOVE_LIMIT_S = 30.0
 PAUSE_S = 0.05
@@ -155,7 +159,7 @@ class Box:
             "ReadonlyRootfs": shape.read_only,
             "CapDrop": ["ALL"],
             "SecurityOpt": ["no-new-privileges"],
-            "Tmpfs": {"/tmp": TMPFS},  # noqa: S108 -- the container's own
+            "Tmpfs": dict.fromkeys(IN_MEMORY[: None if shape.read_only else 1], _tmpfs(shape)),
             # What is printed goes through a pipe of ours: whole, and bounded.
             "LogConfig": {"Type": "none"},
             "ExtraHosts": [f"{name}:{address}" for name, address in plan.hosts.items()],
@@ -182,6 +186,11 @@ class Box:
         if shape.gpus:
             host["DeviceRequests"] = [_gpus(plan.gpu_driver, shape.gpus)]
         return host
+
+
+def _tmpfs(shape: Shape) -> str:
+    # As large as a machine of that memory would have it: a full one is told to the program.
+    return f"{TMPFS},size={shape.memory_bytes // 2}" if shape.memory_bytes else TMPFS
 
 
 def _gpus(driver: str, uuids: Sequence[str]) -> dict[str, Any]:

@@ -8,10 +8,12 @@ to the server. Neither is in reach of the container.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +27,9 @@ MOST = 512
 """Connections at one time; more wait to be taken."""
 BACKLOG = 128
 CONNECT_S = 10.0
+LINGER_S = 10.0
+"""So long the doors of an agent that was killed may stay."""
+PAUSE_S = 0.05
 PORTS = {"http": 80, "https": 443}
 
 Address = tuple[str, int]
@@ -110,9 +115,18 @@ def _bound(address: Address) -> socket.socket:
     host = "127.0.0.1" if host == "localhost" else host
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.bind((host, port))
-    made.listen(BACKLOG)
-    return made
+    until = time.monotonic() + LINGER_S
+    while True:
+        try:
+            made.bind((host, port))
+            made.listen(BACKLOG)
+        except OSError as error:
+            # An agent that was killed takes its doors with it, but not in the same instant.
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            time.sleep(PAUSE_S)
+        else:
+            return made
 
 
 def _serve(listening: list[tuple[socket.socket, Address]]) -> None:
