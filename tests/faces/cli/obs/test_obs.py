@@ -75,11 +75,20 @@ class Box:
         root = xml.parse(self.store.call("GET", self.bucket, query=[("uploads", "")]).data)
         return [xml.fields(one)["UploadId"] for one in root if xml.tag(one) == "Upload"]
 
+    def parts(self, key: str) -> int:
+        """How many parts the store has of an upload that is not complete."""
+        count = 0
+        for upload in self.uploads():
+            root = xml.parse(self.store.call("GET", self.bucket, key, [("uploadId", upload)]).data)
+            count += sum(xml.tag(one) == "Part" for one in root)
+        return count
+
     def killed(self, *words: str, when: Any) -> None:
         """Begin a command and kill it as soon as `when` says so."""
-        process = subprocess.Popen(
-            self.command(*words), env=self.env, cwd=self.root, stderr=subprocess.PIPE
-        )
+        self.kill(self.command(*words), when)
+
+    def kill(self, command: list[str], when: Any) -> None:
+        process = subprocess.Popen(command, env=self.env, cwd=self.root, stderr=subprocess.PIPE)
         until = time.monotonic() + 60
         while not when():
             assert process.poll() is None, process.stderr and process.stderr.read().decode()
@@ -224,12 +233,7 @@ def test_a_killed_upload_goes_on_and_leaves_nothing(box: Box) -> None:
     (box.root / "large").write_bytes(data)
 
     def some_parts() -> bool:
-        for upload in box.uploads():
-            root = xml.parse(
-                box.store.call("GET", box.bucket, "large", [("uploadId", upload)]).data
-            )
-            return any(xml.tag(one) == "Part" for one in root)
-        return False
+        return box.parts("large") > 0
 
     box.killed("cp", "--limit-rate", "20M", "large", box.at("large"), when=some_parts)
     assert box.keys() == []
@@ -273,6 +277,75 @@ def test_a_killed_download_goes_on_and_leaves_nothing(box: Box) -> None:
     box.good("cp", box.at("large"), "there/")
     assert {path.name for path in there.iterdir()} == {"large"}
     assert (there / "large").read_bytes() == data
+
+
+SMALL_PARTS = """
+import sys, time
+from danlu.faces.cli import main
+from danlu.faces.cli.obs import copies
+
+copies.AT_ONCE_BYTES, copies.PART_BYTES = 6 << 20, 5 << 20
+sending = copies._ObjectParts.send_part
+
+def slowly(*args):
+    time.sleep(pause)
+    return sending(*args)
+
+pause = float(sys.argv.pop(1))
+copies._ObjectParts.send_part = slowly
+sys.exit(main.main())
+"""
+
+
+def in_parts(*words: str, pause_s: float = 0) -> list[str]:
+    """A command that copies objects in parts from a few MiB on, as it does from 5 GiB on."""
+    return [sys.executable, "-P", "-c", SMALL_PARTS, str(pause_s), "obs", *words]
+
+
+def copied(box: Box, *words: str) -> None:
+    done = subprocess.run(
+        in_parts(*words), env=box.env, cwd=box.root, capture_output=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_large_object_is_copied_in_parts_with_what_it_says(box: Box) -> None:
+    data = os.urandom((21 << 20) + 7)
+    headers = {"content-type": "text/x", "x-amz-meta-a": "b"}
+    box.store.call("PUT", box.bucket, "large 文", headers=headers, body=data)
+    tags = b"<Tagging><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tagging>"
+    box.store.call("PUT", box.bucket, "large 文", [("tagging", "")], body=tags)
+    copied(box, "cp", box.at("large 文"), box.at("copy"))
+    copied(box, "mv", box.at("copy"), box.at("d/moved"))
+    assert box.keys() == ["d/moved", "large 文"]
+    assert box.uploads() == []
+    about = box.store.call("HEAD", box.bucket, "d/moved").headers
+    assert {name: about[name] for name in headers} == headers
+    assert about["etag"].strip('"').endswith("-5")
+    assert b"<Key>k</Key>" in box.store.call("GET", box.bucket, "d/moved", [("tagging", "")]).data
+    assert box.store.call("GET", box.bucket, "d/moved").data == data
+
+
+def test_a_killed_copy_in_parts_goes_on_and_leaves_nothing(box: Box) -> None:
+    """(fault 37)"""
+    data = os.urandom(1 << 20) * 64
+    box.store.call("PUT", box.bucket, "large", body=data)
+    words = ("cp", box.at("large"), box.at("copy"))
+    box.kill(in_parts(*words, pause_s=0.5), lambda: box.parts("copy") > 0)
+    assert box.keys() == ["large"]
+    (before,) = box.uploads()
+    box.kill(in_parts(*words, pause_s=0.5), lambda: box.parts("copy") > 6)
+    assert box.uploads() == [before]
+    copied(box, *words)
+    assert box.uploads() == []
+    assert box.store.call("GET", box.bucket, "copy").data == data
+    # And of another content, nothing that was copied before is of use.
+    box.kill(in_parts(*words, pause_s=0.5), lambda: box.parts("copy") > 0)
+    box.store.call("PUT", box.bucket, "large", body=data[::-1])
+    copied(box, *words)
+    assert box.uploads() == []
+    assert box.store.call("GET", box.bucket, "copy").data == data[::-1]
 
 
 def test_two_runs_at_once_bring_the_same_whole_file(box: Box) -> None:

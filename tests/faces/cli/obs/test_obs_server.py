@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.faces.cli.house import House
@@ -29,3 +32,33 @@ def test_a_tree_goes_through_the_servers_own_door(house: House, tmp_path: Path) 
     assert {json.loads(line)["key"] for line in listed} == {f"tests/door/{name}" for name in ODD}
     assert house.json("obs", "rm", "-r", place)["removed"] == len(ODD)
     assert house.json("obs", "du", place)["files"] == 0
+
+
+IN_PARTS = """
+import sys
+from danlu.faces.cli import main
+from danlu.faces.cli.obs import copies
+
+copies.AT_ONCE_BYTES, copies.PART_BYTES = 1 << 20, 1 << 20
+sys.exit(main.main())
+"""
+
+
+def test_an_object_in_parts_between_buckets_of_the_server(house: House, tmp_path: Path) -> None:
+    """As objects above 5 GiB are copied: with all that is said of them."""
+    data = os.urandom((3 << 20) + 1)
+    (tmp_path / "large").write_bytes(data)
+    (tmp_path / "large").chmod(0o755)
+    house.good("up")
+    house.good("obs", "mb", "obs://copies")
+    house.good("obs", "cp", str(tmp_path / "large"), "obs://danlu/copies/large")
+    words = ["obs", "cp", "obs://danlu/copies/large", "obs://copies/here/"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", IN_PARTS, *words], env=house.env, cwd=house.home, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    house.good("obs", "cp", "obs://copies/here/large", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_bytes() == data
+    assert (tmp_path / "back").stat().st_mode & 0o111
+    assert house.json("obs", "du", "obs://copies")["files"] == 1

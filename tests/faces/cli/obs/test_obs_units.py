@@ -18,12 +18,16 @@ from danlu.faces.cli.http import Connection
 from danlu.faces.cli.obs import journal, xml
 from danlu.faces.cli.obs.compare import changed, same_content, unsure
 from danlu.faces.cli.obs.limiter import Limiter
+from danlu.faces.cli.obs.moving import Moving
 from danlu.faces.cli.obs.objects import Objects, Refusal
 from danlu.faces.cli.obs.place import Local, Remote, local_name, pair, remote
 from danlu.faces.cli.obs.signer import Signer
 from danlu.faces.cli.obs.sizes import rate
 from danlu.faces.cli.obs.tree import Item, Wanted, files
+from danlu.faces.cli.session import Session
+from danlu.faces.cli.terminal import Terminal
 from danlu.model.xml_text import fits_xml
+from tests.faces.cli.test_terminal import Stream
 
 md5 = partial(plain_md5, usedforsecurity=False)
 
@@ -284,3 +288,15 @@ def test_a_store_that_is_not_there_is_told_of_at_once() -> None:
     with pytest.raises(Failure, match="refused"):
         objects.call("GET", "b", "k")
     assert not slept
+
+
+def test_a_fault_of_ours_is_no_success() -> None:
+    session = Session(Terminal(Stream(), Stream(), environ={}), "en", data="")
+    moving = Moving(session, "obs-copying", 3)
+
+    def work(number: int) -> None:
+        if number == 5:
+            raise ValueError(number)
+
+    with pytest.raises(ValueError, match="5"):
+        moving.each(range(1000), work, str)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from danlu.faces.cli.failure import MISSING, USAGE, Failure
 from danlu.faces.cli.obs import endpoint, tree
 from danlu.faces.cli.obs.compare import changed, same_content, unsure
+from danlu.faces.cli.obs.copies import Copier
 from danlu.faces.cli.obs.download import Downloader
 from danlu.faces.cli.obs.limiter import Limiter
 from danlu.faces.cli.obs.moving import Moving
@@ -59,6 +60,7 @@ class _Copy:
         limiter = Limiter(rate(options["limit_rate"]))
         tally = self._moving.tally
         self._up = Uploader(self._store, tally, limiter)
+        self._copier = Copier(self._store, tally)
         self._down = Downloader(self._store, tally, limiter, proved=self._checksum)
 
     def run(self, *, sync: bool) -> int:
@@ -222,8 +224,9 @@ class _Copy:
             return
         key = _behind(source, item)
         if isinstance(dest, Remote):
-            self._store.copy((source.bucket, key, item.etag), dest.bucket, _behind(dest, item))
-            self._moving.tally.file(item.size)
+            self._copier.put(
+                Remote(source.bucket, key), item, Remote(dest.bucket, _behind(dest, item))
+            )
         else:
             path = os.path.join(dest.path, item.name) if item.name else dest.path
             self._down.get(source.bucket, key, item, path)

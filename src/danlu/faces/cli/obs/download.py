@@ -15,8 +15,9 @@ from danlu.faces.cli.obs.journal import Journal, taken
 from danlu.faces.cli.obs.limiter import Limiter
 from danlu.faces.cli.obs.moving import Tally
 from danlu.faces.cli.obs.objects import Damaged, Objects, Refusal
+from danlu.faces.cli.obs.parts import PARTS_AT_ONCE
 from danlu.faces.cli.obs.tree import Item
-from danlu.faces.cli.obs.upload import LARGE_AT_ONCE, PART_BYTES, PARTS_AT_ONCE, buffer
+from danlu.faces.cli.obs.upload import LARGE_AT_ONCE, PART_BYTES, buffer
 
 MULTIPART_FROM = 2 * PART_BYTES
 MODES = ("x-amz-meta-mode", "x-obs-meta-mode")

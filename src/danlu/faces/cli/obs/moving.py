@@ -77,6 +77,7 @@ class Moving:
         self._began = time.monotonic()
         self._shown = 0.0
         self._stop = threading.Event()
+        self._fault: Exception | None = None
 
     def each(self, items: Iterable[T], work: Callable[[T], None], name: Callable[[T], str]) -> None:
         """Do `work` on every item. What fails is told of and counted; the rest goes on."""
@@ -85,15 +86,13 @@ class Moving:
 
         def run() -> None:
             while (item := waiting.get()) is not None:
-                if self._stop.is_set():
-                    continue
-                try:
-                    work(item)
-                except (Failure, HttpError, OSError) as error:
-                    self._failed(name(item), error)
+                if not self._stop.is_set():
+                    self._one(item, work, name)
 
         try:
             for item in items:
+                if self._stop.is_set():
+                    break
                 self._put(waiting, item)
                 self.show()
                 if len(threads) < self._threads and waiting.qsize():
@@ -111,6 +110,18 @@ class Moving:
             raise
         finally:
             self._session.terminal.wipe()
+        if self._fault is not None:
+            raise self._fault
+
+    def _one(self, item: T, work: Callable[[T], None], name: Callable[[T], str]) -> None:
+        try:
+            work(item)
+        except (Failure, HttpError, OSError) as error:
+            self._failed(name(item), error)
+        except Exception as fault:
+            # Ours. No thread may end as if all were well.
+            self._fault = fault
+            self._stop.set()
 
     def _put(self, waiting: queue.Queue[T | None], item: T | None) -> None:
         while True:

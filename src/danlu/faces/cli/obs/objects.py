@@ -245,9 +245,7 @@ class Objects:
     def copy(self, source: tuple[str, str, str], to_bucket: str, to_key: str) -> None:
         """Have the store copy an object: its bucket, key and ETag as it was listed."""
         bucket, key, etag = source
-        headers = {"x-amz-copy-source": f"/{bucket}/{quote_path(key)}"}
-        if etag:
-            headers["x-amz-copy-source-if-match"] = f'"{etag}"'
+        headers = copied_from(bucket, key, etag)
         root = xml.parse(self.call("PUT", to_bucket, to_key, headers=headers).data)
         if xml.tag(root) == "Error":
             raise _said(200, root, f"COPY obs://{bucket}/{key}", "")
@@ -273,6 +271,14 @@ class Objects:
         if xml.tag(root) == "Error":
             raise _said(200, root, f"POST obs://{bucket}/?delete", "")
         return [(one.get("Key", ""), one.get("Code", "")) for one in errors]
+
+
+def copied_from(bucket: str, key: str, etag: str) -> dict[str, str]:
+    """Headers that name the object to copy, and its version where that is known."""
+    headers = {"x-amz-copy-source": f"/{bucket}/{quote_path(key)}"}
+    if etag:
+        headers["x-amz-copy-source-if-match"] = f'"{etag}"'
+    return headers
 
 
 def _body(response: Response, sink: Sink | None, what: str) -> bytes:

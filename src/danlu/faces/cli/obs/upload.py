@@ -6,23 +6,19 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from danlu.faces.cli.failure import FAULT, REFUSED, Failure
 from danlu.faces.cli.http import Send, Sized
-from danlu.faces.cli.obs import journal, xml
-from danlu.faces.cli.obs.journal import Journal
 from danlu.faces.cli.obs.limiter import Limiter
 from danlu.faces.cli.obs.moving import Tally
-from danlu.faces.cli.obs.objects import Objects, Refusal, Reply
+from danlu.faces.cli.obs.objects import Objects, Reply
+from danlu.faces.cli.obs.parts import Parted
 from danlu.faces.cli.obs.place import Remote
 
 WHOLE_BYTES = 1 << 20
 """Up to here a file is read into memory."""
 PART_BYTES = 32 << 20
 MULTIPART_FROM = 2 * PART_BYTES
-MOST_PARTS = 9000
-PARTS_AT_ONCE = 4
 LARGE_AT_ONCE = 2
 CHUNK = 512 << 10
 TRIES = 3
@@ -56,7 +52,7 @@ class Uploader:
             found = os.fstat(descriptor)
             if found.st_size >= MULTIPART_FROM:
                 with self._large:
-                    _Parts(self, descriptor, found, path, to).run()
+                    _FileParts(self, descriptor, found, path, to).run()
             else:
                 self._whole(descriptor, found, to)
         finally:
@@ -141,128 +137,34 @@ def _compare(reply: Reply, md5: str) -> None:
         raise Failure(FAULT, "obs-damaged", what=f"PUT ({etag}, {md5})")
 
 
-class _Parts:
-    """One large file. What the store already has of it from a run that was killed is not sent
-    again.
-    """
+class _FileParts(Parted):
+    """One large file."""
 
     def __init__(
         self, uploader: Uploader, descriptor: int, found: os.stat_result, path: str, to: Remote
     ) -> None:
+        state: list[int | str] = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+        super().__init__(uploader.objects, uploader.tally, path, state, to)
         self._uploader = uploader
-        self._objects = uploader.objects
-        self._tally = uploader.tally
         self._descriptor = descriptor
         self._found = found
-        self._path = path
-        self._to = to
-        self._part = max(PART_BYTES, -(-found.st_size // MOST_PARTS))
-        self._count = -(-found.st_size // self._part)
+        self.cut(found.st_size, PART_BYTES)
 
-    def run(self) -> None:
-        kept = journal.of_upload(self._objects.url, self._to.bucket, self._to.key, self._path)
-        try:
-            if not kept.ours:
-                raise Failure(REFUSED, "obs-busy", path=self._path, place=str(self._to))
-            upload, done = self._begun(kept)
-            if not upload:
-                upload = self._begin(kept)
-            digests = self._send(upload, done)
-            unchanged(self._descriptor, self._found)
-            self._complete(upload, digests)
-            kept.done()
-        finally:
-            kept.close()
+    def headers(self) -> dict[str, str]:
+        return self._uploader.headers(self._found)
 
-    def _state(self) -> list[int]:
-        found = self._found
-        return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, self._part]
+    def good(self, start: int, length: int, etag: str) -> bool:
+        return self._digest(start, length) == etag
 
-    def _begun(self, kept: Journal) -> tuple[str, dict[int, str]]:
-        """The upload of an earlier run, and the digests of its parts; what is of no use is
-        removed from the store.
-        """
-        upload = kept.said.get("upload")
-        if kept.said.get("begun_at") and not upload:
-            self._abort_unknown(float(kept.said["begun_at"]))
-        if not isinstance(upload, str) or not upload:
-            return "", {}
-        if kept.said.get("state") != self._state():
-            self._abort(upload)
-            return "", {}
-        try:
-            there = self._listed(upload)
-        except Refusal as refusal:
-            if refusal.status != 404:
-                raise
-            return "", {}
-        done = {}
-        for number, (size, etag) in there.items():
-            start, length = self._stretch(number)
-            if size == length and self._digest(start, length) == etag:
-                done[number] = etag
-                self._tally.moved(length)
-        return upload, done
+    def check(self) -> None:
+        unchanged(self._descriptor, self._found)
 
-    def _begin(self, kept: Journal) -> str:
-        import time
-
-        kept.note({"begun_at": time.time(), "state": self._state()})
-        headers = self._uploader.headers(self._found)
-        reply = self._call("POST", [("uploads", "")], headers=headers)
-        upload = xml.fields(xml.parse(reply.data)).get("UploadId", "")
-        if not upload:
-            raise Failure(FAULT, "obs-damaged", what=f"POST {self._to}?uploads")
-        kept.note({"upload": upload, "state": self._state()})
-        return upload
-
-    def _send(self, upload: str, done: dict[int, str]) -> list[str]:
-        left = [number for number in range(1, self._count + 1) if number not in done]
-        with ThreadPoolExecutor(PARTS_AT_ONCE, thread_name_prefix="part") as pool:
-            running = {number: pool.submit(self._send_one, upload, number) for number in left}
-            try:
-                for number, future in running.items():
-                    done[number] = future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        return [done[number] for number in range(1, self._count + 1)]
-
-    def _send_one(self, upload: str, number: int) -> str:
+    def send_part(self, upload: str, number: int) -> str:
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        start, length = self._stretch(number)
+        start, length = self.stretch(number)
         return self._uploader.send(
-            self._descriptor, start, length, lambda body: self._call("PUT", query, body=body)
+            self._descriptor, start, length, lambda body: self.call("PUT", query, body=body)
         )
-
-    def _complete(self, upload: str, digests: list[str]) -> None:
-        parts = [
-            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag></Part>"
-            for number, etag in enumerate(digests, 1)
-        ]
-        body = xml.element("CompleteMultipartUpload", parts)
-        whole = hashlib.md5(bytes.fromhex("".join(digests)), usedforsecurity=False).hexdigest()
-        wanted = f"{whole}-{len(digests)}"
-        try:
-            root = xml.parse(self._call("POST", [("uploadId", upload)], body=body).data)
-        except Refusal as refusal:
-            # It may have been carried out, and only the answer was lost.
-            there = self._objects.head(self._to.bucket, self._to.key)
-            if refusal.status == 404 and there is not None and there.etag.lower() == wanted:
-                return
-            raise
-        if xml.tag(root) == "Error":
-            said = xml.fields(root)
-            raise Failure(
-                FAULT, "obs-refused", what=f"POST {self._to}", detail=said.get("Code"), id="-"
-            )
-        etag = xml.fields(root).get("ETag", "").strip('"').lower()
-        if "-" in etag and etag != wanted:
-            raise Failure(FAULT, "obs-damaged", what=f"PUT {self._to} ({etag}, {wanted})")
-
-    def _stretch(self, number: int) -> tuple[int, int]:
-        start = (number - 1) * self._part
-        return start, min(self._part, self._found.st_size - start)
 
     def _digest(self, start: int, length: int) -> str:
         digest, view, at = hashlib.md5(usedforsecurity=False), buffer(), start
@@ -273,49 +175,3 @@ class _Parts:
             digest.update(view[:count])
             at += count
         return digest.hexdigest()
-
-    def _listed(self, upload: str) -> dict[int, tuple[int, str]]:
-        """The parts that the store has: their sizes and digests."""
-        found: dict[int, tuple[int, str]] = {}
-        after = ""
-        while True:
-            query = [("uploadId", upload), ("max-parts", "1000")]
-            if after:
-                query.append(("part-number-marker", after))
-            root = xml.parse(self._call("GET", query).data)
-            for one in (xml.fields(child) for child in root if xml.tag(child) == "Part"):
-                etag = one.get("ETag", "").strip('"').lower()
-                found[int(one.get("PartNumber") or 0)] = (int(one.get("Size") or 0), etag)
-            said = xml.fields(root)
-            if said.get("IsTruncated") != "true" or said.get("NextPartNumberMarker", "") == after:
-                return {
-                    number: part for number, part in found.items() if 1 <= number <= self._count
-                }
-            after = said.get("NextPartNumberMarker", "")
-
-    def _abort(self, upload: str) -> None:
-        try:
-            self._call("DELETE", [("uploadId", upload)])
-        except Refusal as refusal:
-            if refusal.status != 404:
-                raise
-
-    def _abort_unknown(self, begun_at: float) -> None:
-        """Remove uploads of this very key that were begun when a run of ours was killed that could
-        not note down any more what the store called its own.
-        """
-        query = [("uploads", ""), ("prefix", self._to.key)]
-        root = xml.parse(self._objects.call("GET", self._to.bucket, query=query).data)
-        for one in (xml.fields(child) for child in root if xml.tag(child) == "Upload"):
-            near = abs(xml.instant(one.get("Initiated", "")) - begun_at) < 60
-            if one.get("Key") == self._to.key and near:
-                self._abort(one.get("UploadId", ""))
-
-    def _call(
-        self,
-        method: str,
-        query: list[tuple[str, str]],
-        headers: dict[str, str] | None = None,
-        body: bytes | Callable[[], bytes | Sized] = b"",
-    ) -> Reply:
-        return self._objects.call(method, self._to.bucket, self._to.key, query, headers, body)
