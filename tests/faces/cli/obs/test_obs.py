@@ -285,14 +285,14 @@ from danlu.faces.cli import main
 from danlu.faces.cli.obs import copies
 
 copies.AT_ONCE_BYTES, copies.PART_BYTES = 6 << 20, 5 << 20
-sending = copies._ObjectParts.send_part
+sending = copies._ObjectPieces.send
 
 def slowly(*args):
     time.sleep(pause)
     return sending(*args)
 
 pause = float(sys.argv.pop(1))
-copies._ObjectParts.send_part = slowly
+copies._ObjectPieces.send = slowly
 sys.exit(main.main())
 """
 

@@ -40,29 +40,34 @@ class Copier:
         """Copy one object. It is there as a whole, or as it was before."""
         if item.size > AT_ONCE_BYTES:
             with self._large:
-                _ObjectParts(self, source, item, to).run()
+                _ObjectPieces(self.objects, source, item).run(self.tally, to)
         else:
             self.objects.copy((source.bucket, source.key, item.etag), to.bucket, to.key)
             self.tally.moved(item.size)
         self.tally.file(item.size)
 
 
-class _ObjectParts(Parted):
+class _ObjectPieces:
     """One large object."""
 
-    def __init__(self, copier: Copier, source: Remote, item: Item, to: Remote) -> None:
-        super().__init__(copier.objects, copier.tally, str(source), [item.etag, item.size], to)
+    def __init__(self, objects: Objects, source: Remote, item: Item) -> None:
+        self._objects = objects
         self._from = source
-        self._etag = item.etag
+        self._item = item
         self._tags = b""
-        self.cut(item.size, PART_BYTES)
 
-    def run(self) -> None:
-        super().run()
-        if int(self.call("HEAD", []).headers.get("content-length", "-1")) != self.size:
+    def run(self, tally: Tally, to: Remote) -> None:
+        """Copy it, and see what came of that."""
+        item = self._item
+        state: list[int | str] = [item.etag, item.size]
+        parted = Parted(
+            self._objects, tally, to, self, str(self._from), state, item.size, PART_BYTES
+        )
+        parted.run()
+        if int(parted.call("HEAD", []).headers.get("content-length", "-1")) != item.size:
             raise Failure(FAULT, "obs-damaged", what=f"COPY {self._from}")
         if self._tags:
-            self.call("PUT", [("tagging", "")], body=self._tags)
+            parted.call("PUT", [("tagging", "")], body=self._tags)
 
     def headers(self) -> dict[str, str]:
         return {
@@ -78,19 +83,19 @@ class _ObjectParts(Parted):
 
     def check(self) -> None:
         about = self._about()
-        if self._etag and about.get("etag", "").strip('"') != self._etag:
+        if self._item.etag and about.get("etag", "").strip('"') != self._item.etag:
             raise Failure(REFUSED, "obs-changed")
         self._tags = self._tagged()
 
-    def send_part(self, upload: str, number: int) -> str:
-        start, length = self.stretch(number)
+    def send(self, parted: Parted, upload: str, number: int) -> str:
+        start, length = parted.stretch(number)
         headers = {
-            **copied_from(self._from.bucket, self._from.key, self._etag),
+            **copied_from(self._from.bucket, self._from.key, self._item.etag),
             "x-amz-copy-source-range": f"bytes={start}-{start + length - 1}",
         }
         query = [("partNumber", str(number)), ("uploadId", upload)]
         try:
-            reply = self.call("PUT", query, headers=headers)
+            reply = parted.call("PUT", query, headers=headers)
         except Refusal as refusal:
             if refusal.status == 412:  # the source is another one now
                 raise Failure(REFUSED, "obs-changed") from refusal
@@ -99,14 +104,14 @@ class _ObjectParts(Parted):
         etag = xml.fields(root).get("ETag", "").strip('"').lower()
         if xml.tag(root) == "Error" or not etag:
             raise Failure(FAULT, "obs-damaged", what=f"COPY {self._from}")
-        self.tally.moved(length)
+        parted.tally.moved(length)
         return etag
 
     def _tagged(self) -> bytes:
         """The document of the source's tags, if it has any and the store knows what that is."""
         bucket, key = self._from.bucket, self._from.key
         try:
-            data = self.objects.call("GET", bucket, key, [("tagging", "")]).data
+            data = self._objects.call("GET", bucket, key, [("tagging", "")]).data
         except Refusal as refusal:
             if refusal.status in NO_TAGS:
                 return b""
@@ -114,4 +119,4 @@ class _ObjectParts(Parted):
         return data if any(xml.tag(one) == "Tag" for one in xml.parse(data).iter()) else b""
 
     def _about(self) -> dict[str, str]:
-        return self.objects.call("HEAD", self._from.bucket, self._from.key).headers
+        return self._objects.call("HEAD", self._from.bucket, self._from.key).headers

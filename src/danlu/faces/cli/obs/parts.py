@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from danlu.faces.cli.failure import FAULT, REFUSED, Failure
 from danlu.faces.cli.http import Sized
@@ -20,49 +21,47 @@ MOST_PARTS = 9000
 PARTS_AT_ONCE = 4
 
 
+class Pieces(Protocol):
+    """What becomes one object, stretch by stretch."""
+
+    def headers(self) -> dict[str, str]:
+        """What is said of the object beside its content."""
+
+    def good(self, start: int, length: int, etag: str) -> bool:
+        """Whether a part of an earlier run, of that length, is that stretch."""
+
+    def send(self, parted: Parted, upload: str, number: int) -> str:
+        """Have the store have a part; its digest."""
+
+    def check(self) -> None:
+        """Failure if the source is not as it was."""
+
+
 class Parted:
-    """What becomes one object. `source` and `state` say of what: of another state, no part is of
-    use any more.
+    """One object of so many bytes, in parts of `part` or, where they would be too many, of more.
+    `source` and `state` say of what: of another state, no part is of use any more.
     """
 
     def __init__(
-        self, objects: Objects, tally: Tally, source: str, state: list[int | str], to: Remote
+        self,
+        objects: Objects,
+        tally: Tally,
+        to: Remote,
+        pieces: Pieces,
+        source: str,
+        state: list[int | str],
+        size: int,
+        part: int,
     ) -> None:
         self.objects = objects
         self.tally = tally
         self.to = to
+        self._pieces = pieces
         self._source = source
-        self._state = state
-        self.size = 0
-        self.part = 0
-        self._count = 0
-
-    def cut(self, size: int, part: int) -> None:
-        """Settle the parts of so many bytes: of `part`, or of more where they would be too many."""
-        self.size = size
-        self.part = max(part, -(-size // MOST_PARTS))
-        self._count = -(-size // self.part)
-        self._state = [*self._state, self.part]
-
-    # ------------------------------------------------------------------ what differs
-
-    def headers(self) -> dict[str, str]:
-        """What is said of the object beside its content."""
-        raise NotImplementedError
-
-    def good(self, start: int, length: int, etag: str) -> bool:
-        """Whether a part of an earlier run, of that length, is that stretch."""
-        raise NotImplementedError
-
-    def send_part(self, upload: str, number: int) -> str:
-        """Have the store have a part; its digest."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Failure if the source is not as it was."""
-        raise NotImplementedError
-
-    # ------------------------------------------------------------------ what all do
+        self._size = size
+        self._part = max(part, -(-size // MOST_PARTS))
+        self._count = -(-size // self._part)
+        self._state = [*state, self._part]
 
     def run(self) -> None:
         """The object is there as a whole, or as it was before."""
@@ -75,7 +74,7 @@ class Parted:
             if not upload:
                 upload = self._begin(kept)
             digests = self._send(upload, done)
-            self.check()
+            self._pieces.check()
             self._complete(upload, digests)
             kept.done()
         finally:
@@ -102,7 +101,7 @@ class Parted:
         done = {}
         for number, (size, etag) in there.items():
             start, length = self.stretch(number)
-            if size == length and self.good(start, length, etag):
+            if size == length and self._pieces.good(start, length, etag):
                 done[number] = etag
                 self.tally.moved(length)
         return upload, done
@@ -111,7 +110,7 @@ class Parted:
         import time
 
         kept.note({"begun_at": time.time(), "state": self._state})
-        headers = self.headers()
+        headers = self._pieces.headers()
         reply = self.call("POST", [("uploads", "")], headers=headers)
         upload = xml.fields(xml.parse(reply.data)).get("UploadId", "")
         if not upload:
@@ -122,7 +121,9 @@ class Parted:
     def _send(self, upload: str, done: dict[int, str]) -> list[str]:
         left = [number for number in range(1, self._count + 1) if number not in done]
         with ThreadPoolExecutor(PARTS_AT_ONCE, thread_name_prefix="part") as pool:
-            running = {number: pool.submit(self.send_part, upload, number) for number in left}
+            running = {
+                number: pool.submit(self._pieces.send, self, upload, number) for number in left
+            }
             try:
                 for number, future in running.items():
                     done[number] = future.result()
@@ -157,8 +158,8 @@ class Parted:
 
     def stretch(self, number: int) -> tuple[int, int]:
         """Where a part begins, and how long it is."""
-        start = (number - 1) * self.part
-        return start, min(self.part, self.size - start)
+        start = (number - 1) * self._part
+        return start, min(self._part, self._size - start)
 
     def _listed(self, upload: str) -> dict[int, tuple[int, str]]:
         """The parts that the store has: their sizes and digests."""

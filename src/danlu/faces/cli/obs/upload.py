@@ -52,7 +52,7 @@ class Uploader:
             found = os.fstat(descriptor)
             if found.st_size >= MULTIPART_FROM:
                 with self._large:
-                    _FileParts(self, descriptor, found, path, to).run()
+                    _FilePieces(self, descriptor, found).to(path, to).run()
             else:
                 self._whole(descriptor, found, to)
         finally:
@@ -137,18 +137,19 @@ def _compare(reply: Reply, md5: str) -> None:
         raise Failure(FAULT, "obs-damaged", what=f"PUT ({etag}, {md5})")
 
 
-class _FileParts(Parted):
+class _FilePieces:
     """One large file."""
 
-    def __init__(
-        self, uploader: Uploader, descriptor: int, found: os.stat_result, path: str, to: Remote
-    ) -> None:
-        state: list[int | str] = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
-        super().__init__(uploader.objects, uploader.tally, path, state, to)
+    def __init__(self, uploader: Uploader, descriptor: int, found: os.stat_result) -> None:
         self._uploader = uploader
         self._descriptor = descriptor
         self._found = found
-        self.cut(found.st_size, PART_BYTES)
+
+    def to(self, path: str, to: Remote) -> Parted:
+        """It on its way."""
+        found, objects, tally = self._found, self._uploader.objects, self._uploader.tally
+        state: list[int | str] = [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+        return Parted(objects, tally, to, self, path, state, found.st_size, PART_BYTES)
 
     def headers(self) -> dict[str, str]:
         return self._uploader.headers(self._found)
@@ -159,11 +160,11 @@ class _FileParts(Parted):
     def check(self) -> None:
         unchanged(self._descriptor, self._found)
 
-    def send_part(self, upload: str, number: int) -> str:
+    def send(self, parted: Parted, upload: str, number: int) -> str:
         query = [("partNumber", str(number)), ("uploadId", upload)]
-        start, length = self.stretch(number)
+        start, length = parted.stretch(number)
         return self._uploader.send(
-            self._descriptor, start, length, lambda body: self.call("PUT", query, body=body)
+            self._descriptor, start, length, lambda body: parted.call("PUT", query, body=body)
         )
 
     def _digest(self, start: int, length: int) -> str:
