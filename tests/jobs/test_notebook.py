@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.sync.client import unix_connect
+from websockets.sync.client import ClientConnection, unix_connect
 
 from danlu.model.notebook import lab_token
 from tests.faces.cli.house import HANG_S, House, until
@@ -64,16 +64,19 @@ class Instance:
             connection.close()
             os.close(directory)
 
-    def run(self, kernel: str, code: str) -> None:
-        """Have a kernel execute, as Lab has it: through its WebSocket."""
+    def socket(self, path: str) -> ClientConnection:
+        """A WebSocket of Lab's."""
         directory = os.open(self.endpoints, os.O_PATH)
         made = socket.socket(socket.AF_UNIX)
         made.settimeout(HANG_S)
         made.connect(f"/proc/self/fd/{directory}/lab.sock")
         os.close(directory)
         headers = {"Authorization": f"token {self.token}"}
-        path = f"ws://localhost/api/kernels/{kernel}/channels"
-        with unix_connect(uri=path, sock=made, additional_headers=headers) as channel:
+        return unix_connect(uri=f"ws://localhost{path}", sock=made, additional_headers=headers)
+
+    def run(self, kernel: str, code: str) -> None:
+        """Have a kernel execute, as Lab has it: through its WebSocket."""
+        with self.socket(f"/api/kernels/{kernel}/channels") as channel:
             header = {
                 "msg_id": "1",
                 "msg_type": "execute_request",
@@ -176,6 +179,37 @@ def test_a_cell_that_sleeps_is_a_use(house: House) -> None:
 
     until(lambda: kernels()["goes_on"])
     assert kernels()["detail"] == "1 open, 1 busy"
+
+
+def read(terminal: ClientConnection, wanted: str) -> str:
+    """What appears in a terminal, until `wanted` is there."""
+    seen = ""
+    ends = time.monotonic() + 4 * HANG_S
+    while wanted not in seen:
+        kind, *said = json.loads(terminal.recv(max(1.0, ends - time.monotonic())))
+        seen += "".join(said) if kind == "stdout" else ""
+    return seen
+
+
+def test_a_terminal_is_warned_and_asks_for_more_time(house: House) -> None:
+    """The warning is our own writing: it keeps nothing up. The answer comes from the server."""
+    made = house.json("notebook", "create", "mine", "--idle", "150s")
+    instance = Instance(house, made)
+    name = instance.ask("POST", "/api/terminals")["name"]
+    with instance.socket(f"/terminals/websocket/{name}") as terminal:
+        warned = read(terminal, "键入 danlu-extend 可续期")
+        assert "*** This notebook will be stopped in" in warned
+        before = house.json("notebook", "show", "mine")["danlu"]
+        time.sleep(12)  # the instance has looked again
+        assert house.json("notebook", "show", "mine")["danlu"]["ends_at"] == before["ends_at"]
+        terminal.send(json.dumps(["stdin", "danlu-extend; command -v python\r"]))
+        seen = read(terminal, "已续期")
+        seen += read(terminal, "/bin/python")
+
+    assert "Extended. This notebook will be stopped in 3 min" in seen
+    assert str(house.env["DANLU_DEFAULT_ENVIRONMENT"]) in seen
+    assert house.json("notebook", "show", "mine")["danlu"]["ends_at"] > before["ends_at"]
+    assert "renewed by" in house.good("notebook", "events", "mine")
 
 
 def test_data_of_the_storage_is_there_at_each_start(house: House) -> None:

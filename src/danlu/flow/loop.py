@@ -10,15 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
+from functools import partial
 
 from danlu.flow.activity import Activity
 from danlu.flow.board import Board
 from danlu.flow.finish import finish
 from danlu.flow.hang import hang
 from danlu.flow.launch import launch
-from danlu.flow.notebook_idle import notebook_idle
+from danlu.flow.notebook import extend
+from danlu.flow.notebook_idle import notebook_idle, outlook
 from danlu.flow.notebook_life import Life
 from danlu.flow.notebooks import Notebooks
+from danlu.flow.notices import Notices
 from danlu.flow.observe import observe
 from danlu.flow.place import place
 from danlu.flow.platform import Platform
@@ -52,6 +55,9 @@ class Loop:
         self._looked_at = platform.clock.monotonic()
         self.notebooks = Notebooks(platform.records)
         self.activity = Activity(platform, board, self.notebooks)
+        self.notices = Notices(
+            platform, board, self.notebooks, partial(outlook, platform, self.activity), extend
+        )
         self._life = Life(platform, board, self.notebooks, submit, want_stop, self.wake)
         self.failed_turns = 0
         """Turns that ended in an unexpected error; they are logged and tried again."""
@@ -65,6 +71,7 @@ class Loop:
         sweep_orphans(self._platform)
         self._thread.start()
         self.activity.start()
+        self.notices.start()
         self.wake()
 
     def wake(self) -> None:
@@ -75,6 +82,7 @@ class Loop:
         """Finish the turn and stop. Tasks go on: the next server adopts them."""
         self._closing = True
         self.activity.close()
+        self.notices.close()
         self.wake()
         if self._thread.is_alive():
             self._thread.join(timeout=30)

@@ -137,6 +137,11 @@ def renew(platform: Platform, caller: Caller, before: Notebook, lease: Lease, id
     return to, [JobEvent(now, "notebook-renewed", told)]
 
 
+def extend(platform: Platform, caller: Caller, before: Notebook) -> Step:
+    """Count the lease that it has, and idleness, from now on."""
+    return renew(platform, caller, before, before.lease, before.spec.idle)
+
+
 def hold(platform: Platform, caller: Caller, before: Notebook, wanted: Hold | None) -> Step:
     """Keep it up until an instant, or until a process of it ends; None = no longer."""
     now = platform.clock.now()

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from danlu.flow.activity import Activity
 from danlu.flow.notebooks import Notebooks
 from danlu.flow.platform import Platform
 from danlu.model.event import JobEvent, Level
-from danlu.model.idle import Signal, Verdict, judge, warning
+from danlu.model.idle import Outlook, Signal, judge, warning
 from danlu.model.notebook import Event, Hold, Notebook, State, moved
 from danlu.model.reason import Reason, ReasonCode
 from danlu.model.resources import GIB, size
 
 AFTER_HOLD_MS = 10 * 60_000
 """Whoever was held up beyond a lease that ended meanwhile is warned before the end like others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """Why a notebook is up, and until when. `because` says what ends it then."""
-
-    verdict: Verdict
-    after_s: int | None
-    """After how many seconds of idleness it is stopped; None = never."""
-    ends_at: int | None = None
-    because: Reason | None = None
-    held: bool = False
 
 
 def outlook(platform: Platform, activity: Activity, notebook: Notebook) -> Outlook:

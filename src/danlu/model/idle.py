@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from danlu.model.reason import Reason, ReasonCode
+
 OFF = "off"
 """What people write for never."""
 
@@ -77,6 +79,27 @@ class Verdict:
     def due(self, now: int) -> bool:
         """Whether it is to be stopped."""
         return self.stops_at is not None and now >= self.stops_at
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Why a notebook is up, and until when. `because` says what ends it then."""
+
+    verdict: Verdict
+    after_s: int | None
+    """After how many seconds of idleness it is stopped; None = never."""
+    ends_at: int | None = None
+    because: Reason | None = None
+    held: bool = False
+
+    @property
+    def extensible(self) -> bool:
+        """Whether a renewal puts its end off: the server's own limit stays."""
+        return self.because is None or self.because.code is not ReasonCode.RUN_LIMIT
+
+    def left_min(self, now: int) -> int:
+        """So many minutes are left until its end, one that has begun counted; 0 = it has no end."""
+        return 0 if self.ends_at is None else max(1, -(-(self.ends_at - now) // 60_000))
 
 
 def judge(signals: Sequence[Signal], since: int, after_s: int | None, now: int) -> Verdict:

@@ -279,6 +279,8 @@ class Marks(Protocol):
 ENDPOINT_NAME = re.compile(r"[a-z][a-z.]{0,30}")
 LAB, SSH = "lab.sock", "ssh.sock"
 """The endpoints of a notebook."""
+NOTICE = "notice.sock"
+"""Where its instance hears when it ends, and says whether somebody there wants it to go on."""
 ACTIVITY = "activity.json"
 """What the instance of a notebook says of its own use, beside its endpoints."""
 

@@ -17,6 +17,7 @@ from danlu.faces.http.gate import Gate
 from danlu.faces.http.limiter import Limiter
 from danlu.faces.lab.found import Found
 from danlu.faces.lab.labs import Labs
+from danlu.faces.lab.lease import RecordedLeases
 from danlu.faces.lab.origin import origins
 from danlu.flow import lines, logs, refs
 from danlu.flow.activity import Activity
@@ -99,7 +100,7 @@ class Server:
         """The way in over SSH; None where there is none."""
         self.on_keys: Callable[[], None] | None = None
         """Called when somebody's public keys have changed."""
-        self.labs = _labs(running)
+        self.labs = _labs(running, self.durable)
         """The way of browsers to notebooks."""
         self._logs: OrderedDict[Ref, Log] = OrderedDict()
 
@@ -211,12 +212,13 @@ class Server:
         self.executors.shutdown(wait=False)
 
 
-def _labs(running: Running) -> Labs:
-    platform = running.platform
+def _labs(running: Running, durable: Durable) -> Labs:
+    platform, loop = running.platform, running.loop
     where = origins(running.settings.notebook_domain, platform.api)
     key = running.browser_key().reveal().encode()
-    used = running.loop.activity.touch
-    return Labs.opened(where, Found(platform, running.board), key, platform.clock, used)
+    leases = RecordedLeases(platform, loop.notebooks, loop.activity, durable)
+    found = Found(platform, running.board)
+    return Labs.opened(where, found, key, platform.clock, loop.activity.touch, leases)
 
 
 def _server_id(running: Running) -> str:

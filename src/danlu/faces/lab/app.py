@@ -15,12 +15,13 @@ from danlu.faces.http.call import Receive, Scope, Send
 from danlu.faces.http.edge import Application, language, send_reply
 from danlu.faces.http.gate import Gate, host_name
 from danlu.faces.http.headers import Headers
-from danlu.faces.http.reply import Reply, error_reply, internal_reply
+from danlu.faces.http.reply import Reply, error_reply, internal_reply, json_reply
 from danlu.faces.lab import guard, pages
 from danlu.faces.lab.either import Either
 from danlu.faces.lab.forward import forward
 from danlu.faces.lab.instance import Instance
 from danlu.faces.lab.labs import ENTER, Away, Labs
+from danlu.faces.lab.lease import EXTEND, LEASE
 from danlu.faces.lab.tunnel import Handshake, Refusal, Tunnel, Way
 from danlu.faces.lab.upstream import LabAway
 from danlu.model.errors import Denied, Missing, PlatformError, Refused
@@ -78,9 +79,12 @@ class ByHost:
         try:
             guard.check(scope["method"], scope["headers"])
             cookie = _joined(scope["headers"])
-            if scope["raw_path"].decode("latin-1") == ENTER:
+            path = scope["raw_path"].decode("latin-1")
+            if path == ENTER:
                 return self._enter(scope, notebook, headers, cookie)
             found = self._labs.admit(notebook, cookie)
+            if path in (LEASE, EXTEND):
+                return await self._lease(path, scope["method"], notebook, headers, cookie)
             if scope["method"] not in READING:
                 self._labs.used(notebook)
             try:
@@ -111,6 +115,23 @@ class ByHost:
             return Reply(b"", 303, pages.HTML, forward_to)
         given = (b"set-cookie", self._labs.cookies.header(session).encode())
         return Reply(b"", 303, pages.HTML, [given, *forward_to])
+
+    async def _lease(
+        self, path: str, method: str, notebook: str, headers: Headers, cookie: str
+    ) -> Reply:
+        """When the notebook is stopped; or, where that is asked for, later than that."""
+        session = self._labs.cookies.session(cookie, notebook)
+        if session is None:
+            raise Denied("lab-no-session", notebook=notebook)
+        if method != ("GET" if path == LEASE else "POST"):
+            raise Refused("method-not-allowed", http=405, path=path, method=method)
+        if path == LEASE:
+            told = self._labs.leases.told(session, language(headers))
+        else:
+            told = await self._labs.leases.extend(session, language(headers))
+        made = json_reply(told)
+        made.headers.extend(pages.SECURITY)
+        return made
 
     def _request_id(self) -> str:
         return f"{self._prefix}{next(self._numbers):016x}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from danlu.faces.http.gate import host_name
 from danlu.faces.lab.instance import Instance, Instances, Phase
+from danlu.faces.lab.lease import Leases
 from danlu.faces.lab.origin import Origins
 from danlu.faces.lab.session import Cookies, Session, Tickets
 from danlu.model.errors import Denied, Missing
@@ -27,6 +28,7 @@ class Labs:
     cookies: Cookies
     used: Callable[[str], None]
     """Is told of each notebook to which somebody writes: that it shows itself is no use of it."""
+    leases: Leases
 
     @classmethod
     def opened(
@@ -36,17 +38,18 @@ class Labs:
         key: bytes,
         clock: Clock,
         used: Callable[[str], None],
+        leases: Leases,
     ) -> Labs:
         """The proxy of one server; `key` signs its cookies."""
         cookies = Cookies(key, clock, secure=origins.secure)
-        return cls(origins, instances, Tickets(clock), cookies, used)
+        return cls(origins, instances, Tickets(clock), cookies, used, leases)
 
     def url(self, user: User, one: Instance, host: str) -> str:
         """An address that lets a browser in once; Refused where notebooks have no domain that
         would lead there. `host` is the Host header of whoever asks.
         """
         origin = self.origins.url(one.notebook, host)
-        ticket = self.tickets.issue(Session(user.id, user.workspace, one.notebook, one.start))
+        ticket = self.tickets.issue(Session(user.name, user.workspace, one.notebook, one.start))
         return f"{origin}{ENTER}?ticket={ticket}"
 
     def notebook(self, host: str) -> str | None:

@@ -29,7 +29,7 @@ VERSION = "1"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a ticket or a cookie stands for. `start` names one run of the notebook."""
+    """What a ticket or a cookie stands for: `user` is a name, `start` one run of the notebook."""
 
     user: str
     workspace: str

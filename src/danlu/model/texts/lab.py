@@ -80,6 +80,34 @@ LAB_ERRORS: dict[str, tuple[str, str]] = {
 }
 
 LAB_PAGES: dict[str, tuple[str, str]] = {
+    "lab-ends-soon": (
+        "This notebook will be stopped in {left} min: {because}",
+        "该 Notebook 将在 {left} 分钟后停止：{because}",
+    ),
+    "lab-because-lease-ended": ("its lease of {minutes} min ends", "{minutes} 分钟的租期即将结束"),
+    "lab-because-idle": (
+        "nothing has happened in it for so long that it counts as idle ({minutes} min)",
+        "长时间没有任何活动，即将达到空闲上限（{minutes} 分钟）",
+    ),
+    "lab-because-run-limit": (
+        "it will have run for {minutes} min, the most that this server allows",
+        "其运行时间将达到本服务器允许的上限（{minutes} 分钟）",
+    ),
+    "lab-ends": (
+        "This notebook will be stopped in {left} min unless it is extended or used again",
+        "若不续期或继续使用，该 Notebook 将在 {left} 分钟后停止",
+    ),
+    "lab-ends-never": (
+        "Nothing ends this notebook for now",
+        "目前没有什么会让该 Notebook 停止",
+    ),
+    "lab-extend": ("Extend", "续期"),
+    "lab-extend-command": (
+        "Extend this notebook: count its lease and its idleness from now",
+        "为该 Notebook 续期：租期和空闲时间从现在起重新计算",
+    ),
+    "lab-extended": ("Extended. {then}", "已续期。{then}"),
+    "lab-type-extend": ("{said}; type danlu-extend to keep it", "{said}；键入 danlu-extend 可续期"),
     "lab-heading-starting": ("Starting", "正在启动"),
     "lab-heading-stopping": ("Stopping", "正在停止"),
     "lab-heading-stopped": ("Stopped", "已停止"),

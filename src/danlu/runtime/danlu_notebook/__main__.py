@@ -1,7 +1,7 @@
 """Start what a notebook offers, say when it answers, and end with it.
 
 The endpoints lie in the directory that DANLU_ENDPOINTS names: `lab.sock` is JupyterLab, `ssh.sock`
-OpenSSH (`danlu_sshd`). The file
+OpenSSH (`danlu_sshd`), `notice.sock` is where the platform says when all this ends. The file
 `ready` appears there once they answer, and `activity.json` says what the instance is used for.
 SIGTERM ends everything; JupyterLab's own end (File > Shut Down) ends the instance.
 """
@@ -18,8 +18,10 @@ from types import FrameType
 
 from danlu_notebook.activity import Activity
 from danlu_notebook.lab import Lab, LabMissing
+from danlu_notebook.notice import Notices
 from danlu_sshd import NoSsh, Sshd
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 ENDPOINTS = "DANLU_ENDPOINTS"
 TOKEN = "DANLU_LAB_TOKEN"  # noqa: S105 -- the name of a variable
 READY = "ready"
@@ -45,6 +47,8 @@ def main() -> int:
     endpoints = os.environ[ENDPOINTS]
     # What the user starts is not to have it; JupyterLab gets it under its own name.
     token = os.environ.pop(TOKEN)
+    # Of commands for people, such as danlu-extend.
+    os.environ["PATH"] = f"{os.environ['PATH']}:{os.path.join(HERE, 'bin')}"
     lab = Lab(endpoints, token, os.path.join(os.environ["HOME"], "work"))
     try:
         lab.start()
@@ -52,7 +56,9 @@ def main() -> int:
         _say(str(missing))
         return CONFIG_EXIT
     _ssh(endpoints)
-    activity = Activity(endpoints, {os.getpid(), lab.pid}, lab.listed)
+    notices = Notices(endpoints)
+    notices.start()
+    activity = Activity(endpoints, {os.getpid(), lab.pid}, lab.listed, lambda: notices.wrote_at)
     try:
         code = _run(lab, endpoints, activity, stopping)
     finally:

@@ -24,6 +24,8 @@ LOOKED_PAST = ("sshd", "sshd-session", "sftp-server")
 PLACES_PAST = (".vscode-server", ".cursor-server", ".vscode-remote")
 TICKS = os.sysconf("SC_CLK_TCK")
 COMMAND_CHARS = 60
+ECHO_MS = 1000
+"""So long JupyterLab may take to read what was written into a terminal."""
 
 
 class Process:
@@ -46,11 +48,15 @@ Ask = Callable[[str], Optional[bytes]]
 
 class Activity:
     """Looks at the processes below this one, kernels and terminals, now and then. `apart` are its
-    own process and JupyterLab's.
+    own process and JupyterLab's; `wrote_at` says when the platform wrote into the terminals last.
     """
 
-    def __init__(self, endpoints: str, apart: set[int], ask: Ask) -> None:
+    def __init__(
+        self, endpoints: str, apart: set[int], ask: Ask, wrote_at: Callable[[], int] = lambda: 0
+    ) -> None:
         self._ask = ask
+        self._wrote_at = wrote_at
+        self._terminals_at: int | None = None
         self._began_at = time.time_ns() // 1_000_000
         self._path = os.path.join(endpoints, FILE)
         self._apart = apart
@@ -104,7 +110,10 @@ class Activity:
         listed = self._listed("/api/terminals?no_track_activity=1")
         if listed is None:
             return {"active_at": None, "detail": "JupyterLab does not say"}
-        return {"active_at": latest(listed, self._began_at), "detail": f"{len(listed)} open"}
+        last, wrote_at = latest(listed, self._began_at), self._wrote_at()
+        if last is None or self._terminals_at is None or not _caused(last, wrote_at):
+            self._terminals_at = last
+        return {"active_at": self._terminals_at, "detail": f"{len(listed)} open"}
 
     def _listed(self, path: str) -> list[dict[str, object]] | None:
         with suppress(ValueError):
@@ -125,6 +134,11 @@ class Activity:
             with open(f"{self._path}.tmp", "w", encoding="ascii") as file:
                 json.dump(whole, file)
             os.replace(f"{self._path}.tmp", self._path)
+
+
+def _caused(last: int, wrote_at: int) -> bool:
+    """Whether it was our own writing that JupyterLab took for a use of a terminal."""
+    return wrote_at <= last <= wrote_at + ECHO_MS
 
 
 def latest(listed: list[dict[str, object]], since: int) -> int | None:

@@ -12,6 +12,9 @@ import sys
 from contextlib import suppress
 
 SOCKET = "lab.sock"
+ETC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "etc")
+KEPT = os.path.join(".danlu", "lab")
+"""Where Lab keeps its user's choices, below the home that stays."""
 STOP_S = 15.0
 ANSWER_S = 5.0
 MISSING = (
@@ -66,13 +69,17 @@ class Lab:
             "--ServerApp.allow_remote_access=True",
             "--ServerApp.allow_root=True",
             "--ServerApp.identity_provider_class=danlu_notebook.identity.Proxied",
+            f"--LabApp.extra_labextensions_path={os.path.join(ETC, 'labextensions')}",
+            # Beside the user's files: what he has chosen in Lab is to outlive a stop.
+            f"--LabApp.user_settings_dir={os.path.join(self._work, KEPT, 'settings')}",
+            f"--LabApp.workspaces_dir={os.path.join(self._work, KEPT, 'workspaces')}",
+            *_shell(),
             "--no-browser",
         ]
 
     def _environment(self) -> dict[str, str]:
         """What only Lab gets: its token, and how it behaves where its user has not said."""
-        own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "etc")
-        paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), own]
+        paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), ETC]
         return {
             **os.environ,
             "DANLU_LAB_TOKEN": self._token,
@@ -121,6 +128,15 @@ class Lab:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _shell() -> list[str]:
+    """Which shell a terminal of Lab's runs; Lab's own choice where there is no bash."""
+    shell = os.environ.get("SHELL", "")
+    if os.path.basename(shell) != "bash" or not os.access(shell, os.X_OK):
+        return []
+    command = [shell, "--init-file", os.path.join(ETC, "terminal.sh")]
+    return [f"--ServerApp.terminado_settings={ ({'shell_command': command})!r}"]
 
 
 class _Local(http.client.HTTPConnection):
