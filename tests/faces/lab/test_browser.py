@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import http.server
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -117,6 +118,32 @@ def test_lab_speaks_chinese_and_shows_what_is_used(
     assert any("\u4e00" <= sign <= "\u9fff" for sign in json.dumps(pack, ensure_ascii=False))
     used = page.evaluate("fetch('/api/metrics/v1').then(a => a.json())")
     assert used["rss"] > 0
+
+
+def test_lab_begins_in_the_browsers_language_and_leaves_the_choice_to_its_user(
+    house: House, lab: Path, folder: Path, browser: Browser
+) -> None:
+    def menu(locale: str) -> str:
+        page = browser.new_page(locale=locale)
+        page.set_default_timeout(WAIT_MS)
+        page.goto(house.url(house.add(lab, token=TOKEN)))
+        page.locator("#jp-main-dock-panel").wait_for()
+        shown = page.locator("#jp-MainMenu").inner_text()
+        page.close()
+        return shown
+
+    assert "文件" in menu("zh-CN")
+    assert "File" in menu("en-US")
+
+    chosen = folder / "work/.danlu/lab/settings/@jupyterlab/translation-extension"
+    chosen.mkdir(parents=True)
+    try:
+        (chosen / "plugin.jupyterlab-settings").write_text('{"locale": "en"}')
+        assert "File" in menu("zh-CN")
+        (chosen / "plugin.jupyterlab-settings").write_text('{"locale": "zh_CN"}')
+        assert "文件" in menu("en-US")
+    finally:
+        shutil.rmtree(chosen)
 
 
 # ---------------------------------------------------------------- attacks

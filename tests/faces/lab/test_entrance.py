@@ -270,7 +270,7 @@ def test_a_cookie_outlives_a_restart_of_the_server(house: House) -> None:
     again = Cookies(running.browser_key().reveal().encode(), running.platform.clock, secure=False)
     one = house.add(None)
     assert again.session(house.enter(one), one.notebook) == Session(
-        USER.id, USER.workspace, one.notebook, one.start
+        USER.name, USER.workspace, one.notebook, one.start
     )
 
 

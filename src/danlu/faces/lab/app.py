@@ -25,6 +25,7 @@ from danlu.faces.lab.lease import EXTEND, LEASE
 from danlu.faces.lab.tunnel import Handshake, Refusal, Tunnel, Way
 from danlu.faces.lab.upstream import LabAway
 from danlu.model.errors import Denied, Missing, PlatformError, Refused
+from danlu.model.texts import Language
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ READING = ("GET", "HEAD", "OPTIONS")
 """What a page asks that nobody looks at. Kernels and terminals tell of their own use."""
 
 LAB = "/lab"
+DEFAULT_LANGUAGE = b"/lab/api/translations/default"
+CHINESE = b"/lab/api/translations/zh_CN"
 PREFETCH = ("sec-purpose", "purpose")
 
 
@@ -88,7 +91,8 @@ class ByHost:
             if scope["method"] not in READING:
                 self._labs.used(notebook)
             try:
-                await forward(scope, receive, send, found.connect, found.token.reveal())
+                asked = _in_language(scope, language(headers))
+                await forward(asked, receive, send, found.connect, found.token.reveal())
             except LabAway as away:
                 log.info("notebook %s: %s", notebook, away)
                 raise Away(found) from away
@@ -177,6 +181,15 @@ def _refusal(problem: PlatformError, request_id: str, words: Any) -> Refusal:
     made = error_reply(problem, request_id, words)
     kept = [item for item in made.headers if item[0] != b"connection"]
     return Refusal(made.status, made.body, [(b"content-type", made.media), *kept])
+
+
+def _in_language(scope: Scope, wanted: Language) -> Scope:
+    """The same request; in the browser's language where Lab's page asks for the default one, as it
+    does until its user has chosen. Lab knows no language but that of its own machine.
+    """
+    if wanted == "zh" and scope["raw_path"] == DEFAULT_LANGUAGE:
+        return {**scope, "raw_path": CHINESE}
+    return scope
 
 
 def _single(headers: list[tuple[bytes, bytes]], wanted: bytes) -> str:
