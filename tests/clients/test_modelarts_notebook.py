@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import ssh_keys
 from tests.clients.served import Served, served
 from tests.jupyter import jupyter
 from tests.services import sdk_python
@@ -24,6 +27,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, jupyter: Path) -> Iterator[
     environment = str(jupyter.parent.parent)
     data = tmp_path_factory.mktemp("served")
     with served(data, "cn-north-4", {"DANLU_DEFAULT_ENVIRONMENT": environment}) as running:
+        ssh_keys.make(data / "key")
+        words = ["key", "add", "--data", str(data), "--name", "key", str(data / "key.pub")]
+        subprocess.run([sys.executable, "-m", "danlu", *words], check=True)
         yield running
 
 

@@ -93,6 +93,14 @@ def test_a_notebook_over_ssh(house: House) -> None:
 
     a_port_leads_there(house)
 
+    # Only from some addresses, for as long as that is wanted.
+    shown = house.json("notebook", "show", "nb")
+    assert shown["endpoints"][0]["uri"].startswith(f"ssh://{shown['id']}@127.0.0.1:")
+    for allowed, code in (("192.0.2.0/24", 255), ("127.0.0.1", 0), ("any", 0)):
+        house.good("notebook", "update", "nb", "--allow-ip", allowed)
+        done = client(house, "ssh", "-F", str(config), "nb.danlu", "true")
+        assert done.returncode == code, (allowed, done.stderr)
+
     house.good("key", "rm", "mine")
     again = client(house, "ssh", "-F", str(config), "nb.danlu", "true")
     assert again.returncode == 255

@@ -50,6 +50,7 @@ class Changes:
     idle: Idle | None = None
     ssh: bool | None = None
     key_pairs: tuple[str, ...] | None = None
+    allowed_ips: tuple[str, ...] | None = None
 
 
 def create(
@@ -172,11 +173,9 @@ def update(platform: Platform, before: Notebook, wanted: Changes) -> Step:
     spec = before.spec
     given = {
         name: value
-        for name in ("name", "description", "flavor", "image", "home_gib", "idle", "ssh")
+        for name in Changes.__dataclass_fields__
         if (value := getattr(wanted, name)) is not None
     }
-    if wanted.key_pairs is not None:
-        given["key_pairs"] = wanted.key_pairs
     resting = [name for name in ("flavor", "image") if name in given]
     if resting and before.state not in CHANGEABLE:
         raise Refused(

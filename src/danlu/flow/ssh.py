@@ -95,7 +95,7 @@ def find(platform: Platform, board: Board, user: User, name: str) -> Route:
             raise Unavailable("ssh-not-yet", name=name)
         keys = _keys(platform, user, notebook.spec.key_pairs)
         way = OfTask(engine, ref_of(view, "worker-0"))
-        return Route(view.job.id, notebook.id, way, keys)
+        return Route(view.job.id, notebook.id, way, keys, notebook.spec.allowed_ips)
     return _of_job(platform, engine, board, user, name)
 
 

@@ -179,6 +179,8 @@ class NotebookSpec:
     ssh: bool = False
     environments: Mapping[str, str] = field(default_factory=dict)
     idle: Idle = field(default_factory=Idle)
+    allowed_ips: tuple[str, ...] = ()
+    """Addresses and networks from which SSH is let in; empty = from any."""
 
 
 @dataclass(frozen=True, slots=True)

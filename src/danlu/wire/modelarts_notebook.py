@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Any
 
 from danlu.model import limits
@@ -42,7 +43,11 @@ _ENDPOINTS = Listing(
         {
             "service": Text(("SSH", "NOTEBOOK")),
             "key_pair_names": Listing(Text(), 20, "the keys are those of the user's profile"),
-            "allowed_access_ips": Unsupported("limit addresses where the server listens"),
+            "allowed_access_ips": Listing(
+                Text(about="an address or a network, 192.0.2.0/24 or 2001:db8::/32"),
+                100,
+                "from where SSH is let in; empty = from anywhere",
+            ),
             "dew_secret_name": Unsupported("add public keys to your profile"),
             "uri": Unsupported("it is of replies"),
         }
@@ -146,7 +151,7 @@ def create(body: Mapping[str, Any]) -> tuple[NotebookSpec, Lease]:
     """What a create body asks for. Raises Invalid naming the first field that is wrong."""
     read = CREATE.read(body)
     ours, volume = read.get("danlu", {}), read.get("volume", {})
-    ssh, key_pairs = _endpoints(read.get("endpoints", ()))
+    access = _endpoints(read.get("endpoints", ()))
     terms = _terms(read)
     idle = _idle(ours["idle"]) if "idle" in ours else terms.idle
     category = volume.get("category", CATEGORIES[0])
@@ -161,8 +166,9 @@ def create(body: Mapping[str, Any]) -> tuple[NotebookSpec, Lease]:
         category=category,
         home_gib=volume.get("capacity", DEFAULT_EVS_GB if category == "EVS" else None),
         data=_data(read.get("data_volumes", ()), ours.get("data", ())),
-        key_pairs=key_pairs,
-        ssh=ssh,
+        key_pairs=access.get("key_pairs", ()),
+        ssh=access["ssh"],
+        allowed_ips=access.get("allowed_ips", ()),
         environments=ours.get("environments", {}),
         idle=idle or Idle(),
     )
@@ -200,7 +206,7 @@ def update(body: Mapping[str, Any]) -> dict[str, Any]:
         if name in read
     }
     if "endpoints" in read:
-        found["ssh"], found["key_pairs"] = _endpoints(read["endpoints"])
+        found.update(_endpoints(read["endpoints"]))
     if "idle" in read.get("danlu", {}):
         found["idle"] = _idle(read["danlu"]["idle"])
     return found
@@ -222,9 +228,31 @@ def _idle(text: str) -> Idle:
     return idle_of(text, "danlu.idle")
 
 
-def _endpoints(listed: Any) -> tuple[bool, tuple[str, ...]]:
-    ssh = [one for one in listed if one.get("service", "SSH") == "SSH"]
-    return bool(ssh), tuple(name for one in ssh for name in one.get("key_pair_names", ()))
+def _endpoints(listed: Any) -> dict[str, Any]:
+    """What is said of SSH, by the names of the specification; the rest stays as it is."""
+    found: dict[str, Any] = {"ssh": False}
+    for index, one in enumerate(listed):
+        if one.get("service", "SSH") != "SSH":
+            continue
+        found["ssh"] = True
+        if "key_pair_names" in one:
+            found["key_pairs"] = (*found.get("key_pairs", ()), *one["key_pair_names"])
+        if "allowed_access_ips" in one:
+            field = f"endpoints[{index}].allowed_access_ips"
+            networks = [
+                _network(ip, f"{field}[{at}]") for at, ip in enumerate(one["allowed_access_ips"])
+            ]
+            found["allowed_ips"] = (*found.get("allowed_ips", ()), *networks)
+    return found
+
+
+def _network(text: str, field: str) -> str:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        expected = "an address or a network: 192.0.2.7, 192.0.2.0/24, 2001:db8::/32"
+        raise Invalid("field-value", field=field, value=text, expected=expected) from None
+    return text
 
 
 def _data(volumes: Any, ours: Any) -> tuple[Mounted, ...]:

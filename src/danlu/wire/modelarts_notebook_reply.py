@@ -57,13 +57,14 @@ class Shown:
     home_bytes: int | None = None
     outlook: Outlook = field(default_factory=Outlook)
     url: str = ""
+    ssh: str = ""
+    """The URL by which SSH gets in; empty while nothing runs."""
 
 
 def notebook(found: Notebook, shown: Shown) -> dict[str, Any]:
     """One notebook."""
     spec = found.spec
     reason = "" if found.reason is None else found.reason.sentence(shown.language)
-    services = [*(["SSH"] if spec.ssh else []), "NOTEBOOK"]
     return {
         "id": found.id,
         "name": spec.name,
@@ -80,8 +81,8 @@ def notebook(found: Notebook, shown: Shown) -> dict[str, Any]:
         # JupyterLab's is known to the server alone.
         "token": "",
         "endpoints": [
-            {"service": service, "uri": "", "key_pair_names": list(spec.key_pairs)}
-            for service in services
+            *([_ssh(found, shown)] if spec.ssh else []),
+            {"service": "NOTEBOOK", "uri": "", "key_pair_names": list(spec.key_pairs)},
         ],
         "volume": {
             "category": spec.category,
@@ -104,6 +105,15 @@ def notebook(found: Notebook, shown: Shown) -> dict[str, Any]:
         "create_at": found.created_at,
         "update_at": found.updated_at,
         "danlu": _ours(found, shown, reason),
+    }
+
+
+def _ssh(found: Notebook, shown: Shown) -> dict[str, Any]:
+    return {
+        "service": "SSH",
+        "uri": shown.ssh,
+        "key_pair_names": list(found.spec.key_pairs),
+        "allowed_access_ips": list(found.spec.allowed_ips),
     }
 
 

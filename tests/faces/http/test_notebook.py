@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from danlu.engines.memory_script import Script
 from danlu.model.notebook import State
 from danlu.wire.modelarts_notebook_reply import MODELARTS_STATUSES, STATUSES
+from tests import ssh_keys
 from tests.faces.http.live import PATIENCE_S, Answer, Live
 
 HOUR_MS = 3_600_000
 V1 = "/v1/{p}/notebooks"
+KEYS = "/danlu/v1/{p}/keys"
 OURS = "/danlu/v1/{p}/notebooks"
 READY = Script(duration_s=None, ready_s=0.01)
 
@@ -62,14 +65,39 @@ def test_every_state_is_a_status_that_clients_know() -> None:
     assert set(STATUSES.values()) <= set(MODELARTS_STATUSES)
 
 
+def test_who_gets_in_over_ssh_is_said_at_the_start_and_changed_later(
+    shared: Live, tmp_path: Path
+) -> None:
+    missing = create(shared, endpoints=[{"service": "SSH", "key_pair_names": ["hers"]}])
+    assert missing.status == 400
+    assert b"endpoints.key_pair_names" in missing.body
+    assert b"'hers'" in missing.body
+    for value in ("192.0.2.0/33", "example.com", "", "10.0.0"):
+        odd = create(shared, endpoints=[{"service": "SSH", "allowed_access_ips": [value]}])
+        assert odd.status == 400
+        assert b"endpoints[0].allowed_access_ips[0]" in odd.body
+
+    key = ssh_keys.make(tmp_path / "k")
+    assert shared.call("POST", KEYS, {"public_key": key, "name": "k"}).status == 201
+    networks = ["192.0.2.0/24", "2001:db8::/32"]
+    ssh = {"service": "SSH", "key_pair_names": ["k"], "allowed_access_ips": networks}
+    made = created(shared, endpoints=[ssh])
+    assert made["endpoints"][0] == {**ssh, "uri": ""}
+    place = f"{V1}/{made['id']}"
+    until(shared, made["id"], "RUNNING")
+    # What is not said stays.
+    body = {"endpoints": [{"service": "SSH", "allowed_access_ips": []}]}
+    changed = shared.call("PUT", place, body).json["endpoints"][0]
+    assert (changed["key_pair_names"], changed["allowed_access_ips"]) == (["k"], [])
+    assert shared.call("DELETE", f"{KEYS}/k").status == 200
+
+
 def test_a_notebook_goes_through_its_life(shared: Live) -> None:
-    made = created(
-        shared, description="描述", endpoints=[{"service": "SSH", "key_pair_names": ["k"]}]
-    )
+    made = created(shared, description="描述", endpoints=[{"service": "SSH"}])
     assert made["status"] == "CREATING"
     assert (made["lease"]["duration"], made["lease"]["type"]) == (HOUR_MS, "TIMING")
     assert made["action_progress"][0]["step"] == 1
-    assert made["endpoints"][0] == {"service": "SSH", "uri": "", "key_pair_names": ["k"]}
+    assert made["endpoints"][0]["uri"] == ""
 
     runs = until(shared, made["id"], "RUNNING")
     assert runs["token"] == ""

@@ -12,6 +12,7 @@ _NO_WAIT = Option("detach", "-d", "--detach", kind=FLAG)
 _FLAVOR = Option("flavor", "--flavor", metavar="ID")
 _IMAGE = Option("image", "--image", metavar="IMAGE")
 _HOME_SIZE = Option("home", "--home", kind=NUMBER, metavar="GIB", bounds=(1, 1 << 20))
+_ALLOW = Option("allow_ip", "--allow-ip", metavar="ADDRESS|any", many=True)
 
 NOTEBOOK_COMMANDS: tuple[Command, ...] = (
     Command(
@@ -28,6 +29,7 @@ NOTEBOOK_COMMANDS: tuple[Command, ...] = (
             Option("env", "-e", "--env", metavar="NAME=VALUE", many=True),
             Option("description", "--description", metavar="TEXT"),
             Option("ssh", "--ssh", kind=FLAG),
+            _ALLOW,
             _NO_WAIT,
         ),
         (Argument("name", "NAME"),),
@@ -61,6 +63,7 @@ NOTEBOOK_COMMANDS: tuple[Command, ...] = (
             _HOME_SIZE,
             _IDLE,
             Option("description", "--description", metavar="TEXT"),
+            _ALLOW,
         ),
         (_NOTEBOOK,),
     ),

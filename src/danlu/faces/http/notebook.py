@@ -11,7 +11,8 @@ from danlu.faces.http.gate import Access, Rule
 from danlu.faces.http.reply import Answer, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
-from danlu.flow import explain, submit
+from danlu.faces.http.ssh import address
+from danlu.flow import explain, ssh, submit
 from danlu.flow import notebook as wishes
 from danlu.flow.notebook_idle import outlook
 from danlu.flow.notebooks import job_spec
@@ -30,6 +31,7 @@ TAG = "notebooks"
 MOST = 200
 TRIES = 5
 """So often a wish is tried when something else changed the notebook at the same moment."""
+KEYS_FIELD = "endpoints.key_pair_names"
 SORTS = ("create_at", "update_at", "name", "status", "flavor")
 FILTERS = (
     "feature", "name", "pool_id", "owner", "status", "workspace_id", "flavor", "image_id", "id",
@@ -72,7 +74,9 @@ def shown(server: Server, call: Call, notebook: Notebook) -> dict[str, Any]:
             now.held,
         )
     used = server.activity.home_bytes(notebook)
-    shown = replies.Shown(server.now(), call.language, steps, why, used, seen)
+    runs = notebook.state is State.RUNNING and notebook.spec.ssh
+    uri = address(server, call, notebook.id) if runs else ""
+    shown = replies.Shown(server.now(), call.language, steps, why, used, seen, ssh=uri)
     return replies.notebook(notebook, shown)
 
 
@@ -114,6 +118,7 @@ async def created(server: Server, call: Call) -> Notebook:
     """Record what a create body asks for."""
     platform, caller = server.platform, call.caller
     spec, lease = wire.create(call.json())
+    ssh.check_keys(platform, caller.user, spec.key_pairs, KEYS_FIELD)
     made, events = wishes.create(platform, caller, spec, lease)
     # Whatever would make its first start fail is told at once.
     submit.check(
@@ -287,6 +292,7 @@ async def show_notebook(server: Server, call: Call) -> Answer:
 async def update_notebook(server: Server, call: Call) -> Answer:
     """Change what is asked for."""
     changes = wishes.Changes(**wire.update(call.json()))
+    ssh.check_keys(server.platform, call.caller.user, changes.key_pairs or (), KEYS_FIELD)
     try:
         done = await wish(server, call, lambda one: wishes.update(server.platform, one, changes))
     except Refused as refused:

@@ -53,6 +53,13 @@ NOTEBOOK_OPTIONS: dict[str, tuple[str, str]] = {
         "Allow SSH, with the public keys of your profile (danlu key add).",
         "允许以您资料中的公钥通过 SSH 登录（danlu key add）。",
     ),
+    ".allow_ip": (
+        (
+            "Let SSH in from this address or network only, 192.0.2.0/24 or 2001:db8::/32; may be"
+            " repeated. any = from anywhere."
+        ),
+        "仅允许从该地址或网段经 SSH 登录，如 192.0.2.0/24 或 2001:db8::/32；可重复使用。any 表示不限。",
+    ),
     "notebook ls": ("List notebooks.", "列出 Notebook。"),
     "notebook show": (
         "Show a notebook: how it is, until when it runs and why, and each sign of its use.",
