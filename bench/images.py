@@ -26,7 +26,8 @@ from pathlib import Path
 from danlu.images import known, uv
 from danlu.images.lock import Lock
 from danlu.images.realise import Making, realise, requirements
-from danlu.images.store import ImageStore, delete
+from danlu.images.store import ImageStore
+from danlu.images.trash import delete
 from danlu.images.uv import Sources, Uv
 
 

@@ -28,6 +28,7 @@ class Site:
 
     def __init__(self, house: House, wheels: Path, number: int) -> None:
         self.house = house
+        self.wheels = wheels
         self.store = ImageStore(house.data / "images")
         self.name = f"small-{number}"
         found = [small.wheel(wheels, name, f"1.{number}") for name in ("alpha", "beta")]
@@ -92,6 +93,23 @@ def test_the_first_job_verifies_and_the_second_does_not(site: Site) -> None:
     assert again["verification"] == report
     listed = json.loads(site.house.good("image", "show", site.name, "--json"))
     assert listed["verifications"] == [report]
+
+
+def test_a_job_with_packages_of_its_own_has_the_report_of_what_it_ran_in(site: Site) -> None:
+    """Not that of the image below it, which may be verified or not."""
+    small.wheel(site.wheels, "gamma", "1.0")
+    plain, below = site.run()
+
+    first, shown = site.run("--with", "gamma")
+    second, again = site.run("--with", "gamma")
+
+    assert below["verification"]["job"] == plain
+    report = shown["verification"]
+    assert (report["ok"], report["job"]) == (True, first)
+    assert report["image"] not in ("", site.id)
+    assert report["image"] == site.events(first)["requirements-installed"]["params"]["image"]
+    assert site.events(second)["image-verified-before"]["params"]["job"] == first
+    assert again["verification"] == report
 
 
 def test_without_a_gpu_no_row_about_one_passes(site: Site) -> None:

@@ -81,6 +81,11 @@ def with_packages(
     return replace(layout, python=str(place / "bin" / "python"), path=f"{place}/bin:{layout.path}")
 
 
+def image_of(layout: Layout) -> str:
+    """The id of the image whose environment a layout has."""
+    return f"sha256:{Path(layout.python).parent.parent.name}"
+
+
 def variables(plan: AgentPlan) -> dict[str, str]:
     """What says where packages come from: the server's, never a job's own."""
     return {**os.environ, **plan.environment}

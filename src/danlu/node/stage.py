@@ -335,18 +335,21 @@ class Stage:
         """
         began = time.monotonic()
         self._directory.note("requirements-installing")
+        made = {}
         with self._failing(ReasonCode.REQUIREMENTS_FAILED):
             try:
                 if self._plan.plan.image:
                     layout = environment.with_packages(
                         self._directory, self._plan, file, self._check
                     )
+                    made = {"image": environment.image_of(layout)}
                 else:
                     whole = requirements.whole(self._directory, self._plan, file)
                     layout = install(self._directory, self._plan, whole, found, self._check)
             except requirements.InstallFailed as error:
                 raise StageFailed(ReasonCode.REQUIREMENTS_FAILED, detail=error.detail) from error
-        self._directory.note("requirements-installed", took_s=f"{time.monotonic() - began:.1f}")
+        took_s = f"{time.monotonic() - began:.1f}"
+        self._directory.note("requirements-installed", took_s=took_s, **made)
         return world(self._plan.plan, layout)
 
 

@@ -17,6 +17,7 @@ from danlu.faces.http.server import Server
 from danlu.flow import explain
 from danlu.flow.preempt import preempt
 from danlu.flow.submit import check
+from danlu.flow.verification import as_it_ran
 from danlu.model import limits
 from danlu.model.attempt import FINAL, Attempt, AttemptKey, State
 from danlu.model.errors import Invalid, Missing, PlatformError, Refused
@@ -126,7 +127,8 @@ async def show_job(server: Server, call: Call) -> Answer:
     earlier = earlier_attempts(server, view)
     report = None
     if view.job.spec.image:
-        report = await server.on_worker(server.platform.verification, view.job.spec)
+        ran = as_it_ran(server.platform, view)
+        report = await server.on_worker(server.platform.verification, ran)
     return json_reply(
         shown(server, call, view, log_bytes=log_bytes, earlier=earlier, verification=report)
     )
