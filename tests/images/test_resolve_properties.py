@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import resources
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from danlu.images import matrix, resolve, rules
 from danlu.images.rules import Candidate
-from danlu.model.image import CHANNELS, CPU, INDEX, PYPI, Answer, Ask, Change, Rejection, Rule
+from danlu.model.image import (
+    CHANNELS,
+    CPU,
+    INDEX,
+    PYPI,
+    Answer,
+    Ask,
+    Change,
+    Choice,
+    Rejection,
+    Rule,
+)
 
 PACKAGED = matrix.packaged()
 TORCH = [release.torch for release in PACKAGED.releases]
@@ -212,3 +225,34 @@ def test_the_order_of_gpus_and_channels_does_not_matter(wanted: Ask, random: obj
 def test_a_change_without_content_changes_nothing() -> None:
     wanted = Ask("2.8.0", gpus=("T4",))
     assert Change().applied(wanted) == wanted
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("series", SERIES)
+def test_every_cell_of_the_table_keeps_the_rules(series: str) -> None:
+    """Not only what is drawn: each GPU with each driver and each choice of channels. A choice keeps
+    every rule; a refusal refuses every build, names its rule, and a newer driver never makes one.
+    """
+    cards = [gpu.gpu.split("/")[0] for gpu in PACKAGED.gpus]
+    drivers = sorted((one for one in DRIVERS if one), key=order)
+    for gpu, channels in itertools.product(cards, [(PYPI,), (INDEX,), CHANNELS]):
+        chosen = False
+        for driver in drivers:
+            wanted = Ask(torch=series, gpus=(gpu,), driver=driver, channels=channels)
+            answer = ask(wanted)
+            fitting = set(everything_that_fits(wanted))
+            cell = f"{series} {gpu} {driver} {channels}"
+            assert (answer.choice is not None) == bool(fitting), cell
+            assert answer.choice is None or made_of(answer.choice) in fitting, cell
+            assert not {(one.torch, one.cuda) for one in answer.rejected} & {
+                one[:2] for one in fitting
+            }, cell
+            assert answer.choice or answer.rejected, cell
+            assert all(one.rule in Rule and one.found and one.needs for one in answer.rejected)
+            assert answer.choice or not chosen, cell
+            chosen = answer.choice is not None
+
+
+def made_of(choice: Choice) -> tuple[str, str, str]:
+    return choice.torch, choice.cuda, choice.channel
