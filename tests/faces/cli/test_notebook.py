@@ -122,6 +122,24 @@ def test_leases_are_renewed_and_switched_off(danlu: Program, name: str) -> None:
     danlu("rm", name, "--yes")
 
 
+def shown(danlu: Program, name: str, label: str) -> str:
+    (line,) = (one for one in danlu("show", name).splitlines() if one.startswith(label))
+    return line.removeprefix(label).strip()
+
+
+def test_what_counts_of_the_idle_stop_is_shown(danlu: Program, name: str) -> None:
+    """(case 88) What is unset, off and a duration are three things, and the first is told too."""
+    danlu("create", name)
+    assert shown(danlu, name, "idle stop after") == "1h00m (the server's notebook_idle_s)"
+    danlu("update", name, "--idle", "2h")
+    assert shown(danlu, name, "idle stop after") == "2h00m"
+    danlu("update", name, "--idle", "off")
+    assert shown(danlu, name, "idle stop after") == "off"
+    danlu("renew", name, "3h", "--idle", "default")
+    assert shown(danlu, name, "idle stop after") == "off (its lease ends it)"
+    danlu("rm", name, "--yes")
+
+
 def test_a_hold_is_shown_and_released(danlu: Program, name: str) -> None:
     danlu("create", name)
 

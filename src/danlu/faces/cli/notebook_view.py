@@ -68,8 +68,6 @@ def show(session: Session, one: Any) -> None:
 def _values(session: Session, one: Any) -> list[tuple[str, str]]:
     ours, now = one["danlu"], time.time()
     idle, home, held = ours["idle"], ours["home"], ours["hold"]
-    policy = {"off": session.text("idle-off"), "": session.text("idle-default")}
-    wanted = policy.get(idle["policy"]) or view.seconds(int(idle["policy"]))
     limit = view.size(home["limit_bytes"]) if home["limit_bytes"] else session.text("home-free")
     return [
         ("id", one["id"]),
@@ -79,7 +77,7 @@ def _values(session: Session, one: Any) -> list[tuple[str, str]]:
         ("progress", progress(one)),
         ("ends", _ends(session, ours, now)),
         ("lease", "" if ours["lease_ends_at"] is None else view.instant(ours["lease_ends_at"])),
-        ("idle", wanted),
+        ("idle", _idle(session, ours)),
         ("unknown", ", ".join(idle["unknown"])),
         ("hold", "" if held is None else _hold(session, held)),
         ("metered", view.seconds(ours["metered_s"])),
@@ -100,6 +98,20 @@ def _ends(session: Session, ours: Any, now: float) -> str:
     return session.text(
         "ends-at", at=view.instant(ours["ends_at"]), left=left, why=ours["ends_because"]
     )
+
+
+def _idle(session: Session, ours: Any) -> str:
+    """After how long without use it is stopped: what counts, and whose word that is."""
+    policy, after_s = ours["idle"]["policy"], ours["idle"]["after_s"]
+    if ours["state"] != "running":  # what counts is known of one that runs
+        names = {"off": session.text("idle-off"), "": session.text("idle-default")}
+        return names.get(policy) or view.seconds(int(policy))
+    counts = session.text("idle-off") if after_s is None else view.seconds(after_s)
+    if policy == "":
+        leased = after_s is None and ours["lease_ends_at"] is not None
+        return session.text("idle-leased" if leased else "idle-of-server", after=counts)
+    own_s = None if policy == "off" else int(policy)
+    return counts if own_s == after_s else session.text("idle-at-most", after=counts)
 
 
 def _hold(session: Session, held: Any) -> str:

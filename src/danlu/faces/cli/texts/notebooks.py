@@ -51,6 +51,15 @@ NOTEBOOKS: dict[str, tuple[str, str]] = {
     "notebook.created": ("created", "创建时间"),
     "idle-off": ("off", "关闭"),
     "idle-default": ("as the server says", "按服务器默认"),
+    "idle-of-server": (
+        "{after} (the server's notebook_idle_s)",
+        "{after}（服务器的 notebook_idle_s）",
+    ),
+    "idle-leased": ("{after} (its lease ends it)", "{after}（由租期决定）"),
+    "idle-at-most": (
+        "{after} (the most the server allows, notebook_max_idle_s)",
+        "{after}（服务器允许的上限 notebook_max_idle_s）",
+    ),
     "home-free": ("no limit", "不限"),
     "ends-never": ("not by itself", "不会自行停止"),
     "ends-at": ("{at} (in {left}): {why}", "{at}（{left} 后）：{why}"),
