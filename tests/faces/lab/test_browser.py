@@ -120,6 +120,40 @@ def test_lab_speaks_chinese_and_shows_what_is_used(
     assert used["rss"] > 0
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.STOPPED, Phase.FAILED])
+def test_what_is_seen_where_lab_is_not_can_be_read(
+    house: House, browser: Browser, phase: Phase, locale: str, theme: Any
+) -> None:
+    page = browser.new_page(locale=locale, color_scheme=theme)
+    one = house.add(None, phase=phase, detail=Sentence("image: 40 %", "镜像：40 %"))
+    page.goto(house.url(one))
+    chinese = locale == "zh-CN"
+    assert page.evaluate("document.documentElement.lang") == ("zh-CN" if chinese else "en")
+    assert ("镜像：40 %" if chinese else "image: 40 %") in page.inner_text("body")
+    looks_again = "自动刷新" if chinese else "looks again by itself"
+    assert (looks_again in page.inner_text("body")) == (phase is Phase.STARTING)
+    style = "getComputedStyle(document.body)"
+    text, ground = (page.evaluate(f"{style}.{one}") for one in ("color", "backgroundColor"))
+    assert contrast(text, ground) >= 7, (text, ground)
+    dark = luminance(ground) < luminance(text)
+    assert dark == (theme == "dark")
+    page.close()
+
+
+def luminance(color: str) -> float:
+    """WCAG's, of a color as the browser writes it: rgb(1, 2, 3)."""
+    parts = [int(one) / 255 for one in color.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [one / 12.92 if one <= 0.03928 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
 def test_lab_begins_in_the_browsers_language_and_leaves_the_choice_to_its_user(
     house: House, lab: Path, folder: Path, browser: Browser
 ) -> None:
