@@ -38,12 +38,16 @@ from tests.contract.engines import (
 from tests.contract.tasks import FOREVER, agent_of, keys, kill, read, shim_of, start, wait
 
 TICKS = """
-    import sys, time
+    import os, sys, time
     for number in range(300):
         print("tick", number, flush=True)
         time.sleep(0.01)
     sys.exit(7)
 """
+HELD = TICKS.replace(
+    "sys.exit", "while not os.path.exists('/cache/end'): time.sleep(0.01)\n    sys.exit"
+)
+"""Does not end before a test is done with it, however long that takes here."""
 TICKED = b"".join(b"tick %d\n" % number for number in range(300))
 
 
@@ -59,6 +63,10 @@ def house(tmp_path: Path, podman: Podman) -> Iterator[ContainerHouse]:
 def container(house: ContainerHouse, ref: Ref) -> str:
     name: str = read(house, ref, files.PLAN)["container"]["name"]
     return name
+
+
+def let_end(house: ContainerHouse, ref: Ref) -> None:
+    (house.directory(ref) / files.WORK / "cache" / "end").touch()
 
 
 def containers(house: ContainerHouse) -> str:
@@ -78,7 +86,7 @@ def ended(house: ContainerHouse, ref: Ref, code: int) -> None:
 
 def test_the_death_of_an_agent_costs_nothing(house: ContainerHouse) -> None:
     """(fault 2): SIGKILL to three agents in turn while the program prints."""
-    ref = start(house, TICKS)
+    ref = start(house, HELD)
     for word in (b"tick 20\n", b"tick 100\n", b"tick 180\n"):
         said(house, ref, word)
         victim = agent_of(house, ref)
@@ -86,6 +94,7 @@ def test_the_death_of_an_agent_costs_nothing(house: ContainerHouse) -> None:
         while agent_of(house, ref) == victim:
             see(house, ref)  # another one begins
             time.sleep(0.01)
+    let_end(house, ref)
     ended(house, ref, 7)
     assert whole_log(house, ref) == TICKED
 
@@ -116,11 +125,12 @@ def test_a_program_may_end_while_the_runtime_is_away(house: ContainerHouse) -> N
 
 def test_server_agent_and_runtime_may_die_together(house: ContainerHouse) -> None:
     """(faults 1, 4, 47): the program goes on and ends while nobody looks; then all come back."""
-    ref = start(house, TICKS)
+    ref = start(house, HELD)
     said(house, ref, b"tick 10\n")
     house.engine.close()
     kill(agent_of(house, ref))
     house.podman.kill()
+    let_end(house, ref)
     ended_file = house.directory(ref) / files.BOX / "said" / "ended"
     wait(ended_file.exists)
     house.podman.start()
@@ -323,13 +333,14 @@ def test_a_home_that_the_image_has_is_kept(house: ContainerHouse) -> None:
 
 def test_a_paused_look_never_costs_a_running_task(house: ContainerHouse) -> None:
     """An agent that was stopped for a while finds its container as it left it."""
-    ref = start(house, TICKS)
+    ref = start(house, HELD)
     said(house, ref, b"tick 10\n")
     agent = agent_of(house, ref)
     identity.send(agent, signal.SIGSTOP)
     time.sleep(0.5)
     identity.send(agent, signal.SIGCONT)
     running(house, ref)
+    let_end(house, ref)
     ended(house, ref, 7)
     assert whole_log(house, ref) == TICKED
 

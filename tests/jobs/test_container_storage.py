@@ -16,6 +16,7 @@ import pytest
 
 from danlu.faces.cli import local
 from danlu.node import identity
+from danlu.node.container import metadata
 from danlu.ports import task_directory as files
 from danlu.ports.task_directory import ProcessIdentity
 from tests.containers import Podman
@@ -52,12 +53,29 @@ def reached(host, port):
         return type(error).__name__
     return "reached"
 
+def asks(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        try:
+            one.connect((gateway(), port))
+        except OSError as error:
+            return type(error).__name__
+    return "leads there"
+
+def gateway():
+    for line in open("/proc/net/route").read().splitlines()[1:]:
+        _, destination, found, *_ = line.split()
+        if destination == "00000000":
+            return socket.inet_ntoa(bytes.fromhex(found)[::-1])
+
 api = os.environ["MA_APIGW_ENDPOINT"]
 health = urllib.request.urlopen(api + "/danlu/v1/health", timeout=20).status
 print(json.dumps({
     "health": health,
     "other": reached("127.0.0.1", int(sys.argv[1])),
     "metadata": reached("169.254.169.254", 80),
+    "host": [reached(address, int(sys.argv[2])) for address in sys.argv[3:]],
+    "gateway": reached(gateway(), int(sys.argv[2])),
+    "names": [asks(port) for port in (53, 54)],
 }), flush=True)
 """
 
@@ -88,12 +106,23 @@ def test_boto3_the_obs_sdk_and_moxing_see_one_storage(house: House, packages: st
 
 
 def test_the_api_is_there_and_nothing_else_of_the_machine(house: House) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        said = house.good("run", house.script(PROBE), str(other.getsockname()[1]))
+    """Neither on loopback nor on the machine's other addresses, the bridge's among them."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as other,
+        socket.create_server(("0.0.0.0", 0)) as everywhere,
+    ):
+        ports = [str(one.getsockname()[1]) for one in (other, everywhere)]
+        addresses = metadata._own_addresses()
+        assert addresses
+        said = house.good("run", house.script(PROBE), *ports, *sorted(addresses))
     found = json.loads(said.splitlines()[-1])
     assert found["health"] == 200
     assert found["other"] == "ConnectionRefusedError"
     assert found["metadata"] != "reached"
+    # Where the container has no IPv6 there is no way at all.
+    assert {*found["host"]} <= {"PermissionError", "OSError"}
+    assert found["gateway"] == "PermissionError"
+    assert found["names"] == ["leads there", "PermissionError"]
 
 
 LISTENS = """

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +17,14 @@ from danlu.engines.container import runtime
 from danlu.model.errors import EngineError, Invalid
 from danlu.model.reason import ReasonCode
 from danlu.model.rules import image_reference
+from danlu.node.container import metadata
 from danlu.node.container.api import Api, RuntimeAway, RuntimeRefused
 from danlu.node.container.image import Images
 from danlu.node.directory import TaskDirectory
 from danlu.node.stage import StageFailed
 from danlu.ports import task_directory as files
 from tests.fakes.container_runtime import FakeRuntime
+from tests.services import offered, require
 
 IMAGE = "registry.example.com/team/torch:2.8"
 PODMAN = {"Version": "4.3.1", "Components": [{"Name": "Podman Engine"}]}
@@ -113,6 +119,37 @@ def test_no_answer_is_no_refusal(fake: FakeRuntime, tmp_path: Path) -> None:
     fake.answers["GET", "/info"] = lambda: (200, "x" * (17 << 20))
     with pytest.raises(RuntimeAway, match="more than"):
         Api(fake.socket).call("GET", "/info")
+
+
+TRIES = """
+import errno, socket, sys
+for port in sys.argv[2:]:
+    with socket.socket() as one:
+        one.setblocking(False)
+        print(port, errno.errorcode[one.connect_ex((sys.argv[1], int(port)))])
+"""
+
+
+def test_of_this_machine_only_the_servers_own_ports_can_be_reached() -> None:
+    """Where the server listens on an address of the machine, and not on loopback."""
+    own = sorted(one for one in metadata._own_addresses() if ":" not in one)
+    offered(os.geteuid() == 0 and own, "root, and a network")
+    require(shutil.which("ip"), "ip: apt-get install iproute2")
+    # A network in which everything leads nowhere: what a rule lets pass is on its way for ever.
+    made = "ip link set lo up && ip route add default dev lo && echo up; exec sleep 600"
+    apart = ["unshare", "--net", "sh", "-c", made]
+    with subprocess.Popen(apart, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        assert (
+            metadata.close_machine(child.pid, [f"http://{own[0]}:8778", "http://x.invalid"]) == ""
+        )
+        words = ["nsenter", f"--net=/proc/{child.pid}/ns/net", sys.executable, "-I", "-S", "-c"]
+        tried = subprocess.run(
+            [*words, TRIES, own[0], "8778", "53", "8777", "22"], check=True, capture_output=True
+        )
+        child.kill()
+    assert tried.stdout.split() == b"8778 EINPROGRESS 53 EINPROGRESS 8777 EACCES 22 EACCES".split()
 
 
 def test_what_a_runtime_is(fake: FakeRuntime) -> None:

@@ -318,6 +318,9 @@ class ContainerAgent(Agent):
         problem = metadata.close(init["pid"], rootless=self._own.rootless)
         if problem:
             profile.append(f"metadata ({problem})")
+        problem = metadata.close_machine(init["pid"], self._served(), rootless=self._own.rootless)
+        if problem:
+            profile.append(f"host ({problem})")
         if limits:
             self._directory.remark("limits-unenforced", what=", ".join(limits))
         if profile:
@@ -331,12 +334,16 @@ class ContainerAgent(Agent):
 
     def _open_doors(self, init: ProcessIdentity) -> None:
         """Let the container reach the server's storage and API where they are on loopback."""
-        plan = self._plan.plan
-        urls = [plan.api, plan.storage.endpoint if plan.storage is not None else ""]
-        self._doors = open_doors(init["pid"], behind(urls), rootless=self._own.rootless)
+        addresses = behind(self._served())
+        self._doors = open_doors(init["pid"], addresses, rootless=self._own.rootless)
         if self._doors.problem:
             detail = self._doors.problem
             self._directory.remark("doors-closed", Level.WARNING, detail=detail)
+
+    def _served(self) -> list[str]:
+        """What of this machine is for the program: the server's API and its storage."""
+        plan = self._plan.plan
+        return [plan.api, plan.storage.endpoint if plan.storage is not None else ""]
 
     def _end(self, init: ProcessIdentity) -> None:
         identity.send(init, signal.SIGKILL)
