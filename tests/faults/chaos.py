@@ -36,7 +36,8 @@ OF_JOBS = tuple(
     if not point.startswith(("image.", "dataset.", "container.", "notebook."))
 )
 """No job here makes an image (tests/images/test_realise.py kills at those points), keeps a data
-set on the machine or is a start of a notebook (tests/flow/test_notebook.py takes each step twice).
+set on the machine or runs in a container (test_points.py), or is a start of a notebook
+(tests/flow/test_notebook.py takes each step twice).
 """
 WIDTH = 12
 """Jobs that live at once."""
