@@ -28,7 +28,7 @@ from danlu.flow.platform import Platform
 from danlu.flow.retry import retry
 from danlu.flow.stop import stop, want_stop
 from danlu.flow.submit import submit
-from danlu.flow.sweep import sweep, sweep_orphans
+from danlu.flow.sweep import Sweeper, sweep_orphans
 from danlu.model.attempt import HOLDING
 from danlu.model.errors import PlatformError
 from danlu.ports.crash import crash_point
@@ -58,6 +58,7 @@ class Loop:
         self.notices = Notices(
             platform, board, self.notebooks, partial(outlook, platform, self.activity), extend
         )
+        self.sweeper = Sweeper(platform)
         self._life = Life(platform, board, self.notebooks, submit, want_stop, self.wake)
         self.failed_turns = 0
         """Turns that ended in an unexpected error; they are logged and tried again."""
@@ -72,6 +73,7 @@ class Loop:
         self._thread.start()
         self.activity.start()
         self.notices.start()
+        self.sweeper.start()
         self.wake()
 
     def wake(self) -> None:
@@ -83,6 +85,7 @@ class Loop:
         self._closing = True
         self.activity.close()
         self.notices.close()
+        self.sweeper.close()
         self.wake()
         if self._thread.is_alive():
             self._thread.join(timeout=30)
@@ -113,7 +116,7 @@ class Loop:
             self._board.due = True
         if now - self._swept_at >= SWEEP_EVERY_S:
             self._swept_at = now
-            sweep(self._platform)
+            self.sweeper.turn()
 
     def _run(self) -> None:
         # Looking at a machine for the first time may take long (a driver wakes up): no submission

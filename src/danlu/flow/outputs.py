@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 
 from danlu.flow.platform import Platform
 from danlu.model.errors import Missing, PlatformError
 from danlu.model.job import JobView
 from danlu.model.manifest import (
-    STAGING,
     Checked,
     Delivered,
     File,
@@ -54,18 +52,6 @@ def check(platform: Platform, view: JobView) -> Iterator[Checked | None]:
             size = max(file.size for file in versions)
             problem = yield from _problem(shelf, name, versions)
             yield Checked(output, name, size, problem)
-
-
-def sweep(platform: Platform, view: JobView) -> None:
-    """Remove what uploads of a job left that never were delivered: their machine was lost."""
-    for output in view.job.spec.outputs:
-        if isinstance(output.url, LocalUrl):
-            continue  # only the next writer may remove files of the machine
-        place = output.url.child(f"{STAGING}{view.job.id}-")
-        with suppress(PlatformError):
-            dead = [info.key for info in platform.objects.walk(place.bucket, place.key)]
-            if dead:
-                platform.objects.delete(place.bucket, dead)
 
 
 def _problem(shelf: Shelf, name: str, versions: set[File]) -> Generator[None, None, Problem]:

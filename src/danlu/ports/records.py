@@ -19,7 +19,7 @@ from danlu.model.attempt import Attempt, AttemptKey, Event, Placement, State
 from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
-from danlu.model.job import Job, JobView, Task
+from danlu.model.job import Job, JobView, Output, Task
 from danlu.model.notebook import Notebook
 from danlu.model.reason import Reason
 from danlu.model.ssh_key import SshKey
@@ -195,8 +195,11 @@ class Records(Protocol):
     def swept(self) -> Sequence[tuple[str, int, str, int]]:
         """(job id, attempt, token, tasks) of deleted jobs whose engine data may still exist."""
 
+    def swept_outputs(self, job_id: str) -> Sequence[Output]:
+        """The outputs of a deleted job that is not forgotten: uploads to them may still exist."""
+
     def forget(self, job_id: str) -> Future[bool]:
-        """Note that a deleted job's engine data is gone: `swept` names it no more."""
+        """Note that of a deleted job only its records are left: `swept` names it no more."""
 
     # notebooks
     def add_notebook(self, notebook: Notebook, events: Sequence[JobEvent] = ()) -> Future[bool]:

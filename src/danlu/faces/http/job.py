@@ -10,7 +10,7 @@ from danlu.faces.http.reply import Answer, empty_reply, json_reply
 from danlu.faces.http.route import Describe, Parameter, Routes
 from danlu.faces.http.server import Server
 from danlu.faces.http.ssh import address
-from danlu.flow import outputs, ssh
+from danlu.flow import ssh
 from danlu.flow.delete import delete
 from danlu.flow.stop import want_stop
 from danlu.flow.submit import submit
@@ -188,11 +188,8 @@ async def delete_training_job(server: Server, call: Call) -> Answer:
 
 async def deleted(server: Server, call: Call, job_id: str) -> None:
     """Hide a job that has ended, and tell those who follow it."""
-    view = server.view(call.caller.workspace.id, job_id)
     if not await server.durable(delete(server.platform, call.caller, job_id)):
         raise Missing("job-missing", job=job_id)
-    if view.job.spec.outputs:
-        await server.on_worker(outputs.sweep, server.platform, view)
     server.board.tell(job_id)
     server.wake()
 

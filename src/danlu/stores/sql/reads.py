@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from danlu.model.attempt import Attempt
 from danlu.model.errors import Missing, Unavailable
-from danlu.model.job import JobView, Task
+from danlu.model.job import JobView, Output, Task
 from danlu.stores.sql import rows, schema
 from danlu.stores.sql.bounds import storable, whole
 from danlu.stores.sql.database import Connection, Database, Statement
@@ -197,6 +197,18 @@ UNSWEPT = (
     .where(schema.UNSWEPT)
     .order_by(schema.jobs.c.sequence, schema.attempts.c.number)
 )
+
+UNSWEPT_SPEC = (
+    select(schema.specs.c.spec)
+    .select_from(rows.JOBS)
+    .where(schema.jobs.c.id == bindparam("of_job"), schema.UNSWEPT)
+)
+
+
+def swept_outputs(reads: Reads, job_id: str) -> Sequence[Output]:
+    """The outputs of a deleted job that is not forgotten."""
+    found = [rows.read_spec(spec) for (spec,) in reads.rows(UNSWEPT_SPEC, of_job=job_id)]
+    return [output for spec in found for output in spec.outputs]
 
 
 def one(reads: Reads, workspace: str, job_id: str) -> JobView:

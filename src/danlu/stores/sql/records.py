@@ -11,7 +11,7 @@ from danlu.model.attempt import Attempt, AttemptKey, State
 from danlu.model.errors import PlatformError
 from danlu.model.event import JobEvent
 from danlu.model.identity import AccessKey, User, Workspace
-from danlu.model.job import Job, JobView, Task
+from danlu.model.job import Job, JobView, Output, Task
 from danlu.model.notebook import Notebook
 from danlu.model.ssh_key import SshKey
 from danlu.ports.records import (
@@ -164,8 +164,12 @@ class SqlRecords:
         """(job id, attempt, token, tasks) of deleted jobs whose engine data may still exist."""
         return [(row[0], row[1], row[2], row[3]) for row in self._reads.rows(reads.UNSWEPT)]
 
+    def swept_outputs(self, job_id: str) -> Sequence[Output]:
+        """The outputs of a deleted job, of which uploads may still exist."""
+        return reads.swept_outputs(self._reads, job_id)
+
     def forget(self, job_id: str) -> Future[bool]:
-        """Note that a deleted job's engine data is gone."""
+        """Note that nothing is left of a deleted job outside the records."""
         return self._writer.put(_FORGET, words(job_id, "job_id"), needed=True)
 
     # notebooks

@@ -164,7 +164,7 @@ def described(spec: str, description: str) -> str:
 def job(row: Sequence[Any]) -> Job:
     """A job from the columns JOB."""
     sequence, job_id, workspace, created_at, user, intent, client_token, stopped_by, text = row
-    spec = _spec(text) if len(text) <= SPEC_CHARS else _read_spec(text)
+    spec = _spec(text) if len(text) <= SPEC_CHARS else read_spec(text)
     return Job(
         job_id,
         workspace,
@@ -249,8 +249,9 @@ _ATTEMPT_AT = len(JOB)
 _TASK_AT = _ATTEMPT_AT + len(ATTEMPT)
 
 
-def _read_spec(text: str) -> JobSpec:
+def read_spec(text: str) -> JobSpec:
+    """The spec of this JSON."""
     return from_json(JobSpec, json.loads(text))
 
 
-_spec = functools.lru_cache(SPECS)(_read_spec)
+_spec = functools.lru_cache(SPECS)(read_spec)
