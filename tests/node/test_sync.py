@@ -30,9 +30,10 @@ from danlu.model.url import LocalUrl, ObjectUrl, Url
 from danlu.node.commit import Superseded
 from danlu.node.directory import TaskDirectory
 from danlu.node.parallel import each
+from danlu.node.steady import SteadyFile, Unsteady
 from danlu.node.stored import Stored
 from danlu.node.sync import OutputSync
-from danlu.node.target import SteadyFile, Target, Unsteady, open_target
+from danlu.node.target import Target, open_target
 from danlu.ports.task_directory import Isolation
 from danlu.stores.folder import FolderStore
 

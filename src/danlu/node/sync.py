@@ -16,8 +16,9 @@ from danlu.model.manifest import File, Owner, hidden
 from danlu.node.commit import Commit, Superseded
 from danlu.node.fetch import digest
 from danlu.node.parallel import each
+from danlu.node.steady import Unsteady
 from danlu.node.stored import State, Stored, state_of
-from danlu.node.target import Target, Unsteady
+from danlu.node.target import Target
 from danlu.ports.crash import crash_point
 
 PROBLEMS = (OSError, PlatformError, Unsteady, Superseded)
