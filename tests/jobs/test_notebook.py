@@ -228,16 +228,16 @@ def test_data_of_the_storage_is_there_at_each_start(house: House) -> None:
     until(lambda: kept.exists() and kept.read_text() == "of the storage")
 
 
-def test_without_jupyterlab_the_start_says_so(tmp_path: Path) -> None:
+def test_without_jupyterlab_nothing_is_made_and_images_are_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     house = House(tmp_path / "data", home)
     try:
-        done = house.run("notebook", "create", "none", "--json")
-        failed = json.loads(done.stdout)
-        assert (done.returncode, failed["status"]) == (1, "CREATE_FAILED")
-        assert "has no JupyterLab" in failed["fail_reason"]
-        assert "has no JupyterLab" in house.good("logs", failed["danlu"]["job_id"])
+        for words in ((), ("--image", "default")):
+            done = house.run("notebook", "create", "none", *words)
+            assert done.returncode == 5
+            assert b"has no JupyterLab" in done.stderr
+            assert b"pytorch-2.13-cpu" in done.stderr
+        assert house.good("notebook", "ls", "-q") == ""
     finally:
-        house.run("notebook", "rm", "none", "--yes")
         house.run("down")

@@ -31,6 +31,8 @@ class Environment:
     torch_version: str = ""
     image: str = ""
     """The id of the image that it is, or will be, the environment of."""
+    lab: bool = True
+    """Whether JupyterLab is there, as far as can be seen without running it."""
 
 
 def no_images(workspace: str, word: str) -> ImageView:  # noqa: ARG001 -- one form
@@ -87,13 +89,13 @@ class Catalog:
             if sum(offer.holds(flavor.shape) for offer in offers) >= nodes
         ]
         raise Refused(
-            "flavor-does-not-fit",
+            "flavor-does-not-fit" if fitting else "flavor-never-fits",
             field=field,
             value=wanted,
             needs=found.shape.describe(),
             nodes=nodes,
             lacks="no node is up" if most is None else _has(most),
-            flavors=_names(fitting) or "none: fewer nodes would be needed",
+            flavors=_names(fitting),
         )
 
     def check(self, choice: EngineChoice, field: str, workspace: str) -> ImageView | None:

@@ -16,6 +16,7 @@ from danlu.model.errors import Invalid, Refused
 from danlu.model.event import JobEvent, Level
 from danlu.model.identity import Caller
 from danlu.model.idle import Idle
+from danlu.model.job import EngineChoice
 from danlu.model.notebook import (
     CHANGEABLE,
     LIVE,
@@ -208,8 +209,19 @@ def _checked(platform: Platform, spec: NotebookSpec, workspace: str) -> Notebook
             remedy="mount fewer",
         )
     flavor = platform.catalog.flavor(spec.flavor, 1, "flavor")
-    platform.catalog.check(engine(platform, spec.image), "image_id", workspace)
+    choice = engine(platform, spec.image)
+    if platform.catalog.check(choice, "image_id", workspace) is None:
+        _with_lab(platform, choice, workspace)
     return replace(spec, flavor=flavor.id, idle=_idle(platform, spec.idle))
+
+
+def _with_lab(platform: Platform, choice: EngineChoice, workspace: str) -> None:
+    """Refuse an environment without JupyterLab now, and not when its turn to start has come."""
+    found = platform.catalog.environment(choice)
+    if found is None or found.lab:
+        return
+    others = [one.id for one in platform.catalog.environments(workspace) if one.image or one.lab]
+    raise Refused("notebook-no-lab", environment=found.directory, images=", ".join(others) or "-")
 
 
 def _idle(platform: Platform, idle: Idle) -> Idle:

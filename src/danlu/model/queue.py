@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from danlu.model.attempt import Placement
 from danlu.model.resources import Offer, Shape, size
 
+SHORT_ID = 8
+"""So much of a job's id names it to a person."""
 BACKFILL_DEPTH = 100
 """How many jobs behind a blocked head are looked at in one pass."""
 
@@ -177,7 +179,7 @@ def _lack(
         return None
     if not ever_fits(waiting, totals):
         return "waiting-no-node", {"needs": _needs(waiting)}
-    holders = ", ".join(sorted(job_id for job_id, places in held.items() if places)) or "?"
+    holders = ", ".join(sorted(job_id[:SHORT_ID] for job_id, places in held.items() if places)) or "?"
     if waiting.nodes > 1:
         return "waiting-nodes", {
             "nodes": waiting.nodes,

@@ -46,12 +46,15 @@ def _looked_at(root: Path) -> Iterator[str]:
 
 
 def _linked(packages: Path) -> Iterator[str]:
-    """Directories that `.pth` files add: packages that are installed where they are edited."""
+    """Directories that `.pth` files add: packages that are installed where they are edited. A line
+    is a path, which may be meant from where the file lies, or a statement, or neither.
+    """
     for file in packages.glob("*.pth"):
         with suppress(OSError, UnicodeDecodeError):
             for line in file.read_text("utf-8").splitlines():
-                if line.startswith("/"):
-                    yield line.strip()
+                path = os.path.normpath(packages / line.strip())
+                if line.strip() and os.path.isdir(path):
+                    yield path
 
 
 def _named(variables: Mapping[str, str]) -> Iterator[str]:

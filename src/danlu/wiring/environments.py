@@ -16,10 +16,12 @@ from danlu.wiring import images
 
 def environments(settings: Settings, workspace: str = "") -> Sequence[Environment]:
     """Every environment in which jobs of a workspace can run; the default one first."""
-    found = [_environment("default", default_environment(settings))]
+    # The memory engine runs nothing in them.
+    pretended = settings.engine == "memory"
+    found = [_environment("default", default_environment(settings), lab=pretended)]
     root = settings.data / "environments"
     found.extend(
-        _environment(path.name, path)
+        _environment(path.name, path, lab=pretended)
         for path in (sorted(root.iterdir()) if root.is_dir() else ())
         if path.name != "default" and (path / "bin" / "python").exists()
     )
@@ -53,8 +55,19 @@ def environment_of(settings: Settings, plan: TaskPlan) -> Path:
     return directory
 
 
-def _environment(name: str, path: Path) -> Environment:
+def _environment(name: str, path: Path, *, lab: bool) -> Environment:
     """Read versions from the files that installers leave; nothing of the environment is run."""
     packages = [item.name for item in path.glob("lib/python3*/site-packages/torch-*.dist-info")]
     torch = packages[0].removeprefix("torch-").removesuffix(".dist-info") if packages else ""
-    return Environment(name, str(path), venv_version(path), torch)
+    return Environment(name, str(path), venv_version(path), torch, lab=lab or _may_have_lab(path))
+
+
+def _may_have_lab(path: Path) -> bool:
+    """False only for an environment that is all of its own, and has no JupyterLab."""
+    try:
+        settings = (path / "pyvenv.cfg").read_text("utf-8").replace(" ", "").lower()
+    except (OSError, UnicodeDecodeError):
+        return True
+    if "include-system-site-packages=true" in settings:
+        return True
+    return any(path.glob("lib*/python3*/site-packages/jupyterlab*"))

@@ -97,6 +97,16 @@ ERRORS: dict[str, tuple[str, str]] = {
         "{field} is '{value}' and there is no such flavor; this server has {flavors}",
         "字段 {field} 的值“{value}”不是已有的规格；本服务器提供 {flavors}",
     ),
+    "flavor-never-fits": (
+        (
+            "{field} is '{value}', which needs {needs} on each of {nodes} node(s); {lacks}; no flavor"
+            " fits so often: ask for fewer nodes"
+        ),
+        (
+            "字段 {field} 的规格“{value}”在 {nodes} 个节点上各需要 {needs}；{lacks}；没有规格能放下"
+            "这么多，请减少节点数"
+        ),
+    ),
     "flavor-does-not-fit": (
         (
             "{field} is '{value}', which needs {needs} on each of {nodes} node(s); {lacks}; choose one"

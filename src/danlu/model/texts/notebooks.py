@@ -22,6 +22,16 @@ NOTEBOOK_ERRORS: dict[str, tuple[str, str]] = {
         ),
         "只有在停止后才能修改 Notebook“{notebook}”的 {field}（当前为 {state}）；请先停止",
     ),
+    "notebook-no-lab": (
+        (
+            "the environment {environment}, in which notebooks without an image run, has no JupyterLab;"
+            " name an image that has it (danlu notebook create --image): there are {images}"
+        ),
+        (
+            "未指定镜像的 Notebook 在环境 {environment} 中运行，而其中没有 JupyterLab；请指定带有它的镜像"
+            "（danlu notebook create --image）：可用的有 {images}"
+        ),
+    ),
     "notebook-idle-most": (
         (
             "this server stops idle notebooks after {most} s at the latest (notebook_max_idle_s), {value}"

@@ -84,7 +84,8 @@ def rm(
         if found.is_directory and not found.key:
             raise Failure(USAGE, "obs-recursive", place=str(found))
         if store.head(found.bucket, found.key) is None:
-            raise Failure(MISSING, "obs-missing", place=str(found))
+            below = next(iter(store.entries(found.bucket, found.prefix)), None) is not None
+            raise Failure(MISSING, "obs-below" if below else "obs-missing", place=str(found))
         if dry_run:
             session.put(printable(str(found)))
         else:

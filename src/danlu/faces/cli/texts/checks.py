@@ -51,8 +51,14 @@ CHECKS: dict[str, tuple[str, str]] = {
         "{path} 无法启动：{detail}",
     ),
     "torch.missing": (
-        "not installed in {path}; jobs that import it will fail: {path} -m pip install torch",
-        "{path} 中未安装；需要它的作业会失败：{path} -m pip install torch",
+        (
+            "not installed in {path}, where jobs without an image run: name an image that has it"
+            " (danlu image ls; danlu run --image pytorch-2.13-cpu), or {path} -m pip install torch"
+        ),
+        (
+            "{path} 中未安装，而未指定镜像的作业在其中运行：请指定带有它的镜像（danlu image ls；"
+            "danlu run --image pytorch-2.13-cpu），或执行 {path} -m pip install torch"
+        ),
     ),
     "torch.cpu": ("{version}, a CPU build", "{version}，CPU 版"),
     "torch.cuda": ("{version}, built for CUDA {cuda}", "{version}，基于 CUDA {cuda}"),

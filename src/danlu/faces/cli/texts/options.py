@@ -67,8 +67,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
             " directory; a single word is a shell line.\n\n"
             "danlu run [OPTIONS] -f FILE  runs the job that a YAML or JSON file describes in"
             " ModelArts' words.\n\n"
-            "The log is shown until the job ends, and the exit status is the job's. Ctrl-C leaves the"
-            " job running."
+            "The log is shown until the job ends; the exit status is then 0 if it has succeeded, and 1 if"
+            " it has failed or was stopped. Ctrl-C leaves the job running."
         ),
         (
             "将脚本或命令作为作业运行。\n\n"
@@ -77,7 +77,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
             "danlu run [选项] -- 命令 [参数]...  在当前目录的副本中运行命令；只有一个词时按 shell"
             " 命令行处理。\n\n"
             "danlu run [选项] -f 文件  运行以 ModelArts 字段描述作业的 YAML 或 JSON 文件。\n\n"
-            "日志会一直显示到作业结束，退出码即作业的退出码。按 Ctrl-C 后作业继续运行。"
+            "日志会一直显示到作业结束；作业成功时退出码为 0，失败或被停止时为 1。按 Ctrl-C 后作业继续运行。"
         ),
     ),
     "run.short": ("Run a script or a command as a job.", "将脚本或命令作为作业运行。"),
@@ -215,8 +215,8 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "show": ("Show everything about a job.", "显示作业的全部信息。"),
     "logs": ("Print a job's log.", "输出作业日志。"),
     "logs.follow": (
-        "Go on until the job has ended; the exit status is then the job's.",
-        "持续输出直到作业结束，退出码即作业的退出码。",
+        "Go on until the job has ended; the exit status is then 0 if it has succeeded, otherwise 1.",
+        "持续输出直到作业结束；作业成功时退出码为 0，否则为 1。",
     ),
     "logs.task": (
         "Of a job with several tasks, which one (default worker-0).",

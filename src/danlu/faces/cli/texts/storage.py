@@ -33,6 +33,10 @@ STORAGE: dict[str, tuple[str, str]] = {
         "there is nothing at {place}; danlu obs ls shows what there is",
         "{place} 处没有内容；可用 danlu obs ls 查看已有内容",
     ),
+    "obs-below": (
+        "there is no object {place}, but there are some below it; -r takes all of them",
+        "没有名为 {place} 的对象，但其下有对象；用 -r 可处理全部",
+    ),
     "obs-rate": (
         "'{value}' is not a size; write 500K, 10M or 1.5G",
         "“{value}”不是大小；请写成 500K、10M 或 1.5G",
