@@ -179,7 +179,9 @@ def _lack(
         return None
     if not ever_fits(waiting, totals):
         return "waiting-no-node", {"needs": _needs(waiting)}
-    holders = ", ".join(sorted(job_id[:SHORT_ID] for job_id, places in held.items() if places)) or "?"
+    holders = (
+        ", ".join(sorted(job_id[:SHORT_ID] for job_id, places in held.items() if places)) or "?"
+    )
     if waiting.nodes > 1:
         return "waiting-nodes", {
             "nodes": waiting.nodes,

@@ -52,9 +52,9 @@ def _linked(packages: Path) -> Iterator[str]:
     for file in packages.glob("*.pth"):
         with suppress(OSError, UnicodeDecodeError):
             for line in file.read_text("utf-8").splitlines():
-                path = os.path.normpath(packages / line.strip())
-                if line.strip() and os.path.isdir(path):
-                    yield path
+                path = Path(os.path.normpath(packages / line.strip()))
+                if line.strip() and path.is_dir():
+                    yield str(path)
 
 
 def _named(variables: Mapping[str, str]) -> Iterator[str]:

@@ -201,7 +201,6 @@ def test_mistakes_say_what_to_do(box: Box) -> None:
     box.good("cp", "f", box.at("below/f"))
     for words, status, said in (
         (("rm", box.at("below")), 4, "-r takes all of them"),
-        (("rm", box.at("below/")), 4, "-r takes all of them"),
         (("rm", box.at("gone/")), 4, "there is nothing at"),
         (("cp", "d", box.at("")), 2, "add -r"),
         (("cp", "gone", box.at("")), 4, "gone"),
