@@ -3,6 +3,7 @@
 ```
 DEST/danlu.sqlite        the records, as they were at one moment
 DEST/secret.key          the key of the secrets in them, unless it was left out
+DEST/ssh_host_key        the key by which clients of SSH know the server, as secret.key
 DEST/danlu.toml          the settings, and admin-password: where they are there
 DEST/objects/…           the objects, where they were wanted
 DEST/manifest.json       written last: every file with its size and SHA-256, and the versions
@@ -41,6 +42,7 @@ class Parts:
     data: Path
     database: str = "danlu.sqlite"
     key: str = "secret.key"
+    host_key: str = "ssh_host_key"
     others: tuple[str, ...] = ("danlu.toml", "admin-password")
     objects: str = "objects"
 
@@ -108,7 +110,7 @@ def _filled(
 ) -> Manifest:
     made = Manifest(version, "", now, key, objects)
     # The key first: it is made once and never changes, and the records that need it come later.
-    for name in ((parts.key,) if key else ()) + parts.others:
+    for name in ((parts.key, parts.host_key) if key else ()) + parts.others:
         if (parts.data / name).is_file():
             made.files.append(copy_file(parts.data / name, draft, name))
     made.schema = _database(parts.data / parts.database, draft / parts.database)

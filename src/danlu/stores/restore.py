@@ -144,9 +144,10 @@ def _manifest(data: dict[str, Any]) -> Manifest:
 
 def _stage(parts: Parts, source: Path, manifest: Manifest, staged: Path, now: int) -> list[str]:
     """Copy every file that the manifest lists, and compare; the names at the top that are ready.
-    Settings that the data directory has already stay: they are this machine's.
+    Settings and a host key that the data directory has already stay: they are this machine's.
     """
-    kept = {name for name in parts.others if (parts.data / name).exists()}
+    own = (*parts.others, parts.host_key)
+    kept = {name for name in own if (parts.data / name).exists()}
     for file in manifest.files:
         if file.path in kept:
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,9 +33,12 @@ def test_a_server_comes_back_from_a_backup_that_was_made_while_it_ran(
     house: House, tmp_path: Path
 ) -> None:
     """(cases 109, 33) What ran then is not claimed to run, nor run again: it is lost, and why."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        house.env["DANLU_SSH_PORT"] = str(free.getsockname()[1])
     house.good("up", "--port", "0")
     done = ran(house, "echo done")
     running = ran(house, "sleep 1000", "running")
+    known = door_key(house)
 
     made = house.json("backup", str(tmp_path / "b"), "--objects")
 
@@ -56,6 +60,21 @@ def test_a_server_comes_back_from_a_backup_that_was_made_while_it_ran(
     assert reason["code"] == "restored"
     assert "restored from that backup" in json.dumps(reason)
     ran(house, "echo again")
+    # Clients that know it by its key are not told of a man in the middle.
+    assert door_key(house) == known
+    keyless = tmp_path / "keyless"
+    house.good("backup", str(keyless), "--without-key")
+    assert not (keyless / "ssh_host_key").exists()
+
+
+def door_key(house: House) -> bytes:
+    """The host key of the door for SSH, which makes it when the first client comes."""
+    port = int(house.env["DANLU_SSH_PORT"])
+    with socket.create_connection(("127.0.0.1", port), 30) as client:
+        assert client.recv(8).startswith(b"SSH-2.0-")
+    found = house.data / "ssh_host_key"
+    assert found.stat().st_mode & 0o777 == 0o600
+    return found.read_bytes()
 
 
 def test_what_backup_and_restore_say(house: House, tmp_path: Path) -> None:
