@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -124,6 +125,28 @@ def test_a_driver_that_comes_later_is_found() -> None:
         assert time.monotonic() < end
     assert found.offer().gpus == tuple(there)
     assert asked == [0.0, 61.0]
+
+
+def test_nobody_waits_for_a_control_group_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading one whose memory runs out takes seconds: requests get what was known before."""
+    now, answers = [0.0], threading.Event()
+    found = Machine("here", lambda: (), monotonic=lambda: now[0])
+    before = found.offer()
+
+    def slow(_root: Path = Path("/")) -> int:
+        answers.wait(60)
+        return 7 * GIB
+
+    monkeypatch.setattr("danlu.engines.process.machine.memory_bytes", slow)
+    now[0] = 61.0
+    assert found.offer() == before
+    assert found.offer() == before
+    answers.set()
+    end = time.monotonic() + 30
+    while found.offer().memory_bytes != 7 * GIB:
+        assert time.monotonic() < end
 
 
 def test_the_same_gang_tries_the_same_port_first() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from danlu.model.errors import EngineError
 from danlu.model.resources import Gpu, Offer
 
-GPUS_EVERY_S = 60.0
+LOOK_EVERY_S = 60.0
 """A driver that is installed, or a GPU that falls off the bus, is noticed within this time."""
 UNLIMITED_BYTES = 1 << 60
 
@@ -46,8 +46,9 @@ def check_kernel() -> None:
 
 
 class Machine:
-    """This machine as an offer. GPUs are looked for at most once a minute, in the background
-    after the first time, because a driver may take its time.
+    """This machine as an offer. It is looked at once a minute at most, in the background after the
+    first time: a driver may take its time, and so may the files of a control group whose memory
+    runs out.
     """
 
     def __init__(
@@ -60,26 +61,24 @@ class Machine:
         self._probe = probe
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._gpus: tuple[Gpu, ...] | None = None
+        self._offer: Offer | None = None
         self._looked_at = 0.0
         self._looking = False
 
     def offer(self) -> Offer:
         """All that the machine has."""
-        return Offer(self._node, cpus(), memory_bytes(), self._found_gpus())
-
-    def _found_gpus(self) -> tuple[Gpu, ...]:
         with self._lock:
-            if self._gpus is None:
-                self._look()
-            elif not self._looking and self._monotonic() - self._looked_at > GPUS_EVERY_S:
+            if self._offer is None:
+                self._offer = self._look()
+            elif not self._looking and self._monotonic() - self._looked_at > LOOK_EVERY_S:
                 self._looking = True
-                threading.Thread(target=self._look, name="gpu-probe", daemon=True).start()
-            return self._gpus or ()
+                threading.Thread(target=self._look, name="machine-look", daemon=True).start()
+            return self._offer
 
-    def _look(self) -> None:
-        found = self._probe()
-        self._gpus, self._looked_at, self._looking = found, self._monotonic(), False
+    def _look(self) -> Offer:
+        found = Offer(self._node, cpus(), memory_bytes(), self._probe())
+        self._offer, self._looked_at, self._looking = found, self._monotonic(), False
+        return found
 
 
 def _total_memory(root: Path) -> int:

@@ -151,6 +151,9 @@ def test_a_sync_moves_what_changed_and_nothing_else(box: Box) -> None:
     (source / "😀").unlink()
     assert box.told("sync", *words, "--exclude", "a *")["files"] == 0
     assert box.good("sync", "--delete", "--dry-run", *words).count(b"\n") == 2
+    said = box.run("sync", "--delete", "--dry-run", *words).stderr
+    assert b"nothing was done: 1 files" in said
+    assert b"1 would be removed" in said
     done = box.told("sync", "--delete", *words)
     assert (done["files"], done["removed"]) == (1, 1)
     box.good("sync", box.at("p"), str(back))

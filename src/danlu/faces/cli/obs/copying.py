@@ -56,7 +56,8 @@ class _Copy:
         self._wanted = Wanted(_words(options["include"]), _words(options["exclude"]))
         named, threads = options["endpoint"], options["threads"]
         self._store: Objects = endpoint.objects(session, named if isinstance(named, str) else None)
-        self._moving = Moving(session, verb, threads if isinstance(threads, int) else THREADS)
+        count = threads if isinstance(threads, int) else THREADS
+        self._moving = Moving(session, verb, count, dry=self._dry)
         limiter = Limiter(rate(options["limit_rate"]))
         tally = self._moving.tally
         self._up = Uploader(self._store, tally, limiter)

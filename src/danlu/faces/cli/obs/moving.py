@@ -14,6 +14,11 @@ from danlu.faces.cli.session import Session
 from danlu.faces.cli.texts import printable
 
 TICK_S = 0.1
+WOULD = {
+    "obs-copying": "obs-would-copy",
+    "obs-moving": "obs-would-move",
+    "obs-syncing": "obs-would-copy",
+}
 ENDED = {"obs-copying": "obs-copied", "obs-moving": "obs-moved", "obs-syncing": "obs-copied"}
 """What a verb says at its end."""
 MOST_TOLD = 10
@@ -67,10 +72,11 @@ class Tally:
 
 
 class Moving:
-    """The transfers of one command."""
+    """The transfers of one command; with `dry` nothing moves, and that is what it says."""
 
-    def __init__(self, session: Session, verb: str, threads: int) -> None:
+    def __init__(self, session: Session, verb: str, threads: int, *, dry: bool = False) -> None:
         self.tally = Tally()
+        self._dry = dry
         self._session = session
         self._verb = verb
         self._threads = threads
@@ -182,14 +188,14 @@ class Moving:
             )
         else:
             self._session.say(
-                ENDED[self._verb],
+                (WOULD if self._dry else ENDED)[self._verb],
                 files=f"{tally.files:,}",
                 size=view.size(tally.done_bytes),
                 took=view.seconds(took_s),
             )
             for key, count in (
                 ("obs-unchanged", tally.unchanged),
-                ("obs-removed", tally.removed),
+                ("obs-would-be-removed" if self._dry else "obs-removed", tally.removed),
                 ("obs-left-out", tally.skipped),
                 ("obs-not-done", tally.failed),
             ):

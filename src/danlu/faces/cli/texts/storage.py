@@ -168,6 +168,15 @@ STORAGE: dict[str, tuple[str, str]] = {
         "copied {files} files ({size}) in {took}",
         "已复制 {files} 个文件（{size}），用时 {took}",
     ),
+    "obs-would-copy": (
+        "nothing was done: {files} files ({size}) would be copied",
+        "未执行任何操作：将复制 {files} 个文件（{size}）",
+    ),
+    "obs-would-move": (
+        "nothing was done: {files} files ({size}) would be moved",
+        "未执行任何操作：将移动 {files} 个文件（{size}）",
+    ),
+    "obs-would-be-removed": ("{count} would be removed", "将删除 {count} 个"),
     "obs-moved": (
         "moved {files} files ({size}) in {took}",
         "已移动 {files} 个文件（{size}），用时 {took}",
