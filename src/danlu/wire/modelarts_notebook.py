@@ -122,6 +122,32 @@ CREATE = Shape(
     },
     required=("name",),
 )
+CREATE_IMAGE = Shape(
+    {
+        "name": Text(about="small letters, digits and '-'"),
+        "tag": Text(about="a version: the image is called NAME-TAG"),
+        "description": Text(),
+        "namespace": Text(about="not kept: an image belongs to its project"),
+        "workspace_id": Unsupported("leave it out", ("0",)),
+        "swr_instance_id": Unsupported("leave it out"),
+        "swr_instance_domain": Unsupported("leave it out"),
+        "danlu": Shape(
+            {"without": Listing(Text(), 1000, "packages (or 'files') that are left out")},
+        ),
+    },
+    required=("name",),
+    remedy={"name": "notebooks and jobs name the image by it"},
+)
+
+
+def create_image(body: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    """The name and description of the image that a notebook is to become, and what is left out."""
+    read = CREATE_IMAGE.read(body)
+    name = "-".join(filter(None, (read["name"], read.get("tag", ""))))
+    without = tuple(read.get("danlu", {}).get("without", ()))
+    return name, read.get("description", ""), without
+
+
 UPDATE = Shape(
     {
         "name": Text(),

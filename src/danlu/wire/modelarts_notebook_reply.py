@@ -24,7 +24,7 @@ MODELARTS_STATUSES = (
     "INIT", "CREATING", "STARTING", "RUNNING", "STOPPING", "STOPPED", "SNAPSHOTTING", "DELETING",
     "DELETED", "CREATE_FAILED", "START_FAILED", "DELETE_FAILED", "ERROR", "FROZEN",
 )  # fmt: skip
-"""Every status that clients may ask for; in INIT, SNAPSHOTTING and FROZEN none here ever is."""
+"""Every status that clients may ask for; in INIT and FROZEN none here ever is."""
 
 STEPS = ("progress-place", "progress-prepare", "progress-lab")
 """What a start goes through."""
@@ -59,6 +59,12 @@ class Shown:
     url: str = ""
     ssh: str = ""
     """The URL by which SSH gets in; empty while nothing runs."""
+    saving: bool = False
+
+
+def status(found: Notebook, *, saving: bool) -> str:
+    """Its status; while an image is made of it, it is SNAPSHOTTING and runs on."""
+    return "SNAPSHOTTING" if saving and found.state is State.RUNNING else STATUSES[found.state]
 
 
 def notebook(found: Notebook, shown: Shown) -> dict[str, Any]:
@@ -69,7 +75,7 @@ def notebook(found: Notebook, shown: Shown) -> dict[str, Any]:
         "id": found.id,
         "name": spec.name,
         "description": spec.description,
-        "status": STATUSES[found.state],
+        "status": status(found, saving=shown.saving),
         "fail_reason": reason
         if found.state.endswith("failed") or found.state is State.ERROR
         else "",

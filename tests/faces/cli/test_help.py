@@ -77,7 +77,7 @@ def test_every_command_and_option_has_a_text() -> None:
     assert extra == {
         *(f"group.{one}" for one in GROUPS), "heading.usage",
         "heading.options", "heading.commands", "heading.common", ".help", ".version", "run.short",
-        "image explain.short", "image freeze.short", "image lock.short",
+        "image explain.short", "image freeze.short", "image lock.short", "notebook save.short",
         "obs ls.short", "obs cp.short", "obs sync.short",
     }  # fmt: skip
 

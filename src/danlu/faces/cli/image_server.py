@@ -33,26 +33,35 @@ def register(session: Session, *, name: str, lock: str, description: str | None)
     return 0
 
 
-def freeze(
+def freeze(session: Session, *, job: str, **given: Any) -> int:
+    """Make an image of what was installed by hand in a job, or a notebook."""
+    return _freeze(session, "jobs", job, **given)
+
+
+def save(session: Session, *, notebook: str, **given: Any) -> int:
+    """The same of a notebook, whatever jobs are called."""
+    return _freeze(session, "notebooks", notebook, task=None, **given)
+
+
+def _freeze(
     session: Session,
+    kind: str,
+    ref: str,
     *,
-    job: str,
     name: str,
     out: str | None,
     without: tuple[str, ...],
     task: str | None,
     description: str | None,
 ) -> int:
-    """Make an image of what was installed by hand in a job, and say how it differs from the one
-    below it.
-    """
+    """Have an image made, and say how it differs from the one below it."""
     folder = Path(out) if out is not None else None
     if folder is not None and not folder.is_dir():
         raise Failure(MISSING, "path-missing", option="--out", path=out)
     body: dict[str, Any] = {"name": name, "without": list(without)}
     body |= {key: said for key, said in (("task", task), ("description", description)) if said}
     client = session.client()
-    made = client.post("jobs", job, "freeze", body=body, timeout_s=LONG_S)
+    made = client.post(kind, ref, "freeze", body=body, timeout_s=LONG_S)
     if folder is not None:
         (folder / f"{name}.toml").write_text(made["definition"], "utf-8")
         (folder / f"{name}.json").write_text(made["lock"], "utf-8")

@@ -85,6 +85,17 @@ NOTEBOOK_COMMANDS: tuple[Command, ...] = (
         ),
         (_NOTEBOOK, Argument("time", "TIME", least=0)),
     ),
+    Command(
+        "notebooks",
+        "notebook save",
+        "danlu.faces.cli.image_server:save",
+        (
+            Option("out", "-o", "--out", metavar="DIR"),
+            Option("without", "--without", metavar="NAME", many=True),
+            Option("description", "--description", metavar="TEXT"),
+        ),
+        (_NOTEBOOK, Argument("name", "NAME")),
+    ),
     Command("notebooks", "notebook events", f"{_HOME}:events", (), (_NOTEBOOK,)),
     Command(
         "notebooks",

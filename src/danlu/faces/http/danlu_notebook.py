@@ -43,11 +43,15 @@ def resolve(server: Server, call: Call) -> Notebook:
     """The notebook that the path's reference stands for: its name, its id, or the beginning of one
     (4 characters or more).
     """
-    ref = call.params["notebook_id"]
+    return named(server, call, call.params["notebook_id"])
+
+
+def named(server: Server, call: Call, ref: str) -> Notebook:
+    """The notebook that a reference stands for."""
     known = server.platform.records.notebooks(call.caller.workspace.id)
-    named = [one for one in known if ref in (one.spec.name, one.id)]
-    if named:
-        return named[0]
+    whole = [one for one in known if ref in (one.spec.name, one.id)]
+    if whole:
+        return whole[0]
     begins = [one for one in known if one.id.startswith(ref)]
     if len(ref) < PREFIX_CHARS or not begins:
         raise Missing("notebook-missing", notebook=ref)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,7 +76,10 @@ def shown(server: Server, call: Call, notebook: Notebook) -> dict[str, Any]:
     used = server.activity.home_bytes(notebook)
     runs = notebook.state is State.RUNNING and notebook.spec.ssh
     uri = address(server, call, notebook.id) if runs else ""
-    shown = replies.Shown(server.now(), call.language, steps, why, used, seen, ssh=uri)
+    saving = notebook.id in server.saving
+    shown = replies.Shown(
+        server.now(), call.language, steps, why, used, seen, ssh=uri, saving=saving
+    )
     return replies.notebook(notebook, shown)
 
 
@@ -147,7 +150,7 @@ async def create_notebook(server: Server, call: Call) -> Answer:
     return json_reply(shown(server, call, await created(server, call)), 201)
 
 
-def _listed(call: Call, notebooks: Sequence[Notebook]) -> list[Notebook]:
+def _listed(call: Call, notebooks: Sequence[Notebook], saving: Container[str]) -> list[Notebook]:
     """Those that the query's filters leave, sorted."""
     status, name = call.text("status"), call.text("name")
     if status and status not in replies.MODELARTS_STATUSES:
@@ -158,7 +161,7 @@ def _listed(call: Call, notebooks: Sequence[Notebook]) -> list[Notebook]:
         one
         for one in notebooks
         if name in one.spec.name
-        and status in ("", replies.STATUSES[one.state])
+        and status in ("", replies.status(one, saving=one.id in saving))
         and owner in ("", one.user)
         and call.text("flavor") in ("", one.spec.flavor)
         and call.text("image_id") in ("", one.spec.image)
@@ -189,7 +192,7 @@ def page(server: Server, call: Call) -> dict[str, Any]:
     """The page of notebooks that a query asks for."""
     call.only(*FILTERS, "limit", "offset", "sort_key", "sort_dir")
     limit, offset = call.number("limit", MOST, 1, MOST), call.number("offset", 0, 0, 2**31)
-    left = _listed(call, server.platform.records.notebooks(call.caller.workspace.id))
+    left = _listed(call, server.platform.records.notebooks(call.caller.workspace.id), server.saving)
     part = [shown(server, call, one) for one in left[offset : offset + limit]]
     return replies.page(part, len(left), offset, limit)
 

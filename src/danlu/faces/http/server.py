@@ -91,6 +91,8 @@ class Server:
         """For uploads, which last as long as their clients send."""
         self.executors = ThreadPoolExecutor(EXECUTORS, "http-exec")
         """For beginning and ending commands in jobs, which may take seconds."""
+        self.saving: set[str] = set()
+        """The notebooks of which an image is being made now."""
         self.executions = 0
         """How many commands run in jobs now."""
         self.link_key = secrets.token_bytes(32)

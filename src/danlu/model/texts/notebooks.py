@@ -15,6 +15,10 @@ NOTEBOOK_ERRORS: dict[str, tuple[str, str]] = {
         "notebook '{notebook}' is {state}: it cannot {verb} now; look at it with `danlu notebook show`",
         "Notebook“{notebook}”当前状态为 {state}，不能执行 {verb}；可用 `danlu notebook show` 查看",
     ),
+    "notebook-saving": (
+        "an image is being made of notebook '{notebook}' already; wait until it is there",
+        "正在将 Notebook“{notebook}”保存为镜像；请等待完成",
+    ),
     "notebook-not-stopped": (
         (
             "{field} of notebook '{notebook}' can only be changed while it is stopped (it is {state});"
@@ -60,6 +64,10 @@ NOTEBOOK_EVENTS: dict[str, tuple[str, str]] = {
     "progress-place": ("wait for a place", "等待资源"),
     "progress-prepare": ("prepare image, home and data", "准备镜像、主目录和数据"),
     "progress-lab": ("start JupyterLab", "启动 JupyterLab"),
+    "notebook-saved": (
+        "image {image} made of what is installed in it, by {user}",
+        "{user} 已将其中安装的内容保存为镜像 {image}",
+    ),
     "notebook-created": ("created by {user}", "由 {user} 创建"),
     "notebook-starting": ("start requested by {user}", "{user} 请求启动"),
     "notebook-ready": (

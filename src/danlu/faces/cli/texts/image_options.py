@@ -123,22 +123,22 @@ IMAGE_OPTIONS: dict[str, tuple[str, str]] = {
     "image register.description": ("A word about it.", "说明文字。"),
     "image freeze": (
         (
-            "Make an image of what was installed by hand in a job that runs or has ended.\n\n"
+            "Make an image of what was installed by hand in a job that runs or has ended, or in a notebook.\n\n"
             "Each package gets the wheel that it was installed from, by its digest, and what comes out"
             " is proved: it is made, and held against the job's. What cannot be pinned (editable,"
             " a directory, a repository, a file of one's own, loose files) is named with what to do.\n\n"
             "NAME is of small letters, digits and '-', perhaps with a version (mine-1.2)."
         ),
         (
-            "将运行中或已结束的作业里手工安装的内容做成镜像。\n\n"
+            "将运行中或已结束的作业，或 Notebook 里手工安装的内容做成镜像。\n\n"
             "每个软件包都按摘要对应其安装所用的 wheel，并实际制作镜像与作业对照验证。无法锁定的内容"
             "（可编辑安装、目录、代码仓库、自有文件、零散文件）会逐一指出并说明处理办法。\n\n"
             "名称由小写字母、数字和“-”组成，可带版本（mine-1.2）。"
         ),
     ),
     "image freeze.short": (
-        "Make an image of what was installed by hand in a job.",
-        "将作业中手工安装的内容做成镜像。",
+        "Make an image of what was installed by hand in a job or notebook.",
+        "将作业或 Notebook 中手工安装的内容做成镜像。",
     ),
     "image freeze.out": (
         "The directory for its definition (NAME.toml) and lock (NAME.json).",

@@ -106,6 +106,31 @@ NOTEBOOK_OPTIONS: dict[str, tuple[str, str]] = {
     "notebook hold.why": ("Shown to whoever asks why it is up.", "显示给查看原因的人。"),
     "notebook hold.release": ("No longer.", "不再保持。"),
     "notebook events": ("List what happened to a notebook.", "列出 Notebook 的历史事件。"),
+    "notebook save": (
+        (
+            "Make an image of what was installed by hand in a notebook. It runs on meanwhile; jobs and"
+            " notebooks name the image (--image NAME).\n\n"
+            "NAME is of small letters, digits and '-', perhaps with a version (mine-1.2)."
+        ),
+        (
+            "将 Notebook 中手工安装的内容做成镜像。期间 Notebook 照常运行；作业和 Notebook 以名称使用该镜像"
+            "（--image 名称）。\n\n"
+            "名称由小写字母、数字和“-”组成，可带版本（mine-1.2）。"
+        ),
+    ),
+    "notebook save.short": (
+        "Make an image of what was installed by hand in a notebook.",
+        "将 Notebook 中手工安装的内容做成镜像。",
+    ),
+    "notebook save.out": (
+        "The directory for its definition (NAME.toml) and lock (NAME.json).",
+        "存放定义（名称.toml）和锁文件（名称.json）的目录。",
+    ),
+    "notebook save.without": (
+        "Leave out a package that cannot be pinned, or files (may be given again).",
+        "略去一个无法锁定的软件包，或写 files 略去零散文件（可重复）。",
+    ),
+    "notebook save.description": ("A word about it.", "说明文字。"),
     "notebook rm": (
         "Delete a notebook with its home, for good. Its name has to be typed, or --yes given.",
         "永久删除 Notebook 及其主目录。需输入名称确认，或使用 --yes。",
