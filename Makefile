@@ -68,7 +68,7 @@ lock: ## resolve all requirements again, with hashes (LOCK_FLAGS=--upgrade for n
 	  $(RUN_PYTHON) -m venv --clear .venv-lock && .venv-lock/bin/python $(PIP) install uv; }
 	@$(LOCK) $(LOCK_FLAGS) --extra notebook --extra checksums --extra postgres --extra stacks -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@printf '%s\n' hatchling editables | \
-	  $(LOCK) --constraint requirements/dev.txt -o requirements/core.txt pyproject.toml -
+	  $(LOCK) --extra notebook --constraint requirements/dev.txt -o requirements/core.txt pyproject.toml -
 	@for v in $(SDKS); do \
 	  printf "huaweicloudsdk%s==$$v\n" modelarts core iam | \
 	    $(LOCK) $(LOCK_FLAGS) -o requirements/sdk-$$v.txt - || exit; \

@@ -341,6 +341,6 @@ def test_what_one_request_cannot_copy_is_copied_in_parts(
     proxy.plan(*["error"] * 12, matching=f"PUT /{bucket}/failed?partNumber=3")
     with pytest.raises(Unavailable):
         store.copy(bucket, "large", bucket, "failed")
-    assert not store.uploads(bucket).uploads
+    assert not store.uploads(bucket, "failed").uploads
     with pytest.raises(Missing):
         store.head(bucket, "failed")

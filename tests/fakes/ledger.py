@@ -15,7 +15,7 @@ from typing import Any
 from danlu.model.attempt import FINAL, LIVE, Attempt, AttemptKey, Event, State, after
 from danlu.model.errors import Missing, PlatformError, Unavailable
 from danlu.model.event import JobEvent
-from danlu.model.job import Intent, Job, JobView, Task
+from danlu.model.job import Intent, Job, JobView, Output, Task
 from danlu.model.notebook import Notebook
 from danlu.ports.records import EventQuery, Move, Submission, Submitted
 
@@ -159,6 +159,11 @@ class Ledger:
             for one in row.attempts
             if row.deleted and not row.forgotten
         ]
+
+    def swept_outputs(self, job_id: str) -> Sequence[Output]:
+        """The outputs of a deleted job."""
+        row = self.disk.rows[job_id]
+        return row.job.spec.outputs if row.deleted and not row.forgotten else ()
 
     def trouble(self) -> PlatformError | None:
         """There is always room here."""

@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 PHRASES: dict[str, str] = {
+    "notebooks and jobs name the image by it": "Notebook 和作业以它指代该镜像",
     # what was found
     "a '.' or '..' part": "“.”或“..”部分",
     "a NUL character": "NUL 字符",

@@ -62,7 +62,7 @@ class Inside:
 
     @property
     def quiet_s(self) -> float:
-        return 1.5  # the runtime and its monitor are on the way
+        return 4.0  # the runtime and its monitor are on the way, and the machine may be busy
 
     def outputs(self) -> dict[int, int]:
         return {self.stream.fileno(): words.STDOUT}

@@ -107,7 +107,8 @@ class Relay:
             if self._job_first or code is None:
                 code = KILLED
             quiet = now - max(heard_at, ended_at) > self.ran.quiet_s
-            if not self._waiting and (not self._open or quiet or now - ended_at > DRAIN_S):
+            late = now - ended_at > DRAIN_S + self.ran.quiet_s
+            if not self._waiting and (not self._open or quiet or late):
                 self._say_last(self._how(code))
                 break
         self.ran.end()
