@@ -216,8 +216,10 @@ def test_a_terminal_with_its_size_and_ctrl_c(house: ProcessHouse, ref: Ref) -> N
     run.say(words.RESIZE, json.dumps({"Width": 120, "Height": 40}).encode())
     run.say(words.STDIN, b"sleep 0.2; stty size\n")
     run.until(b"40 120")
-    run.say(words.STDIN, b"PS1='[re''ady]'; echo be''gin; sleep 1000\n")
+    run.say(words.STDIN, b"PS1='[re''ady]'; echo be''gin; sleep 1116\n")
     run.until(b"begin")
+    # Until then the terminal's foreground is still the shell's, which would keep the signal.
+    wait(lambda: _sleeping("1116"))
     # The shell drops what was typed before it is told of the signal.
     run.say(words.STDIN, b"\x03")
     run.until(b"[ready]")

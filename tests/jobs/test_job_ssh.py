@@ -76,7 +76,9 @@ def within(house: House, *words: str, stdin: bytes = b"") -> subprocess.Complete
     """`danlu ssh`, once SSH answers."""
     done = client(house, *house.command("ssh", *words), stdin=stdin)
     ends = time.monotonic() + HANG_S
-    while done.returncode != 0 and b"ssh-not-" in done.stderr and time.monotonic() < ends:
+    while (
+        done.returncode != 0 and b"does not answer yet" in done.stderr and time.monotonic() < ends
+    ):
         time.sleep(0.2)
         done = client(house, *house.command("ssh", *words), stdin=stdin)
     return done
