@@ -116,6 +116,7 @@ def a_port_leads_there(house: House) -> None:
         house.command("ssh", "nb", "--", serve), env=house.env, cwd=house.home,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+    said: list[bytes] = []
     forward = house.start("port", "nb", f"{here}:{there}")
     try:
         ends = time.monotonic() + HANG_S
@@ -127,6 +128,10 @@ def a_port_leads_there(house: House) -> None:
                 break
             except OSError:
                 assert time.monotonic() < ends
+                if forward.poll() is not None:  # somebody else took the port, or SSH was not up
+                    said.append(forward.communicate()[1])
+                    assert len(said) < 20, said
+                    forward = house.start("port", "nb", f"{here}:{there}")
                 time.sleep(0.1)
     finally:
         for process in (forward, server):
