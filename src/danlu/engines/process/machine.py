@@ -69,8 +69,8 @@ class Machine:
         """All that the machine has."""
         with self._lock:
             if self._offer is None:
-                self._offer = self._look()
-            elif not self._looking and self._monotonic() - self._looked_at > LOOK_EVERY_S:
+                return self._look()
+            if not self._looking and self._monotonic() - self._looked_at > LOOK_EVERY_S:
                 self._looking = True
                 threading.Thread(target=self._look, name="machine-look", daemon=True).start()
             return self._offer

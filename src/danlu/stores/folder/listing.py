@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from danlu.model.errors import Invalid
 from danlu.ports.objects import Listing, ObjectInfo, Upload, Uploads
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ STEPS = 16
 """Folded keys that are stepped over before a new search is cheaper."""
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 def info(bucket: str, row: Row) -> ObjectInfo:
@@ -156,3 +158,23 @@ def _end(prefix: bytes) -> bytes | None:
     Keys and prefixes are UTF-8, in which 0xff does not occur.
     """
     return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None
+
+
+def chosen(
+    wanted: Sequence[tuple[int, str]], there: Mapping[int, T], etag: Callable[[T], str]
+) -> list[T]:
+    """The parts of an upload that a caller wants, in the order of their numbers, or Invalid."""
+    last = 0
+    found: list[T] = []
+    for number, wanted_etag in wanted:
+        if number <= last:
+            raise Invalid("upload-order", number=number, last=last)
+        part = there.get(number)
+        if part is None or etag(part) != wanted_etag:
+            has = "-" if part is None else etag(part)
+            raise Invalid("upload-part", number=number, etag=wanted_etag, found=has)
+        last = number
+        found.append(part)
+    if not found:
+        raise Invalid("upload-empty")
+    return found

@@ -137,7 +137,7 @@ class Uploads:
         about, done, rows = self._index.read(run)
         if done is not None:
             return self._again(key, upload, done)
-        chosen = _chosen(wanted, rows)
+        chosen = listing.chosen(wanted, {row[0]: row for row in rows}, lambda row: row[2].hex())
         digest = hashlib.md5(b"".join(row[2] for row in chosen), usedforsecurity=False)
         etag = f"{digest.hexdigest()}-{len(chosen)}"
 
@@ -232,22 +232,3 @@ class Uploads:
                         yield chunk
             except FileNotFoundError as problem:  # replaced, or aborted, in between
                 raise Invalid("upload-changed", upload=upload) from problem
-
-
-def _chosen(wanted: Sequence[tuple[int, str]], rows: Sequence[listing.Row]) -> list[listing.Row]:
-    """The rows of the parts that a caller wants, or Invalid."""
-    there = {row[0]: row for row in rows}
-    last = 0
-    chosen: list[listing.Row] = []
-    for number, etag in wanted:
-        if number <= last:
-            raise Invalid("upload-order", number=number, last=last)
-        row = there.get(number)
-        if row is None or row[2].hex() != etag:
-            found = row[2].hex() if row else "-"
-            raise Invalid("upload-part", number=number, etag=etag, found=found)
-        last = number
-        chosen.append(row)
-    if not chosen:
-        raise Invalid("upload-empty")
-    return chosen

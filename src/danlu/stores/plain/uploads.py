@@ -126,7 +126,7 @@ class Uploads:
                     return done
                 if not there:
                     raise Missing("no-such-upload", bucket=self._place.name, key=key, id=upload)
-            chosen = _chosen(wanted, there)
+            chosen = listing.chosen(wanted, there, lambda part: part.etag)
 
             def fill(descriptor: int) -> None:
                 with self._place.told(key):
@@ -290,24 +290,6 @@ def _parts(folder: int) -> list[Part]:
             at = state.st_mtime_ns // 1_000_000
             found.append(Part(int(name[:5]), state.st_size, name[6:], at))
     return found
-
-
-def _chosen(wanted: Sequence[tuple[int, str]], there: dict[int, Part]) -> list[Part]:
-    """The parts that a caller wants, or Invalid."""
-    last = 0
-    chosen: list[Part] = []
-    for number, etag in wanted:
-        if number <= last:
-            raise Invalid("upload-order", number=number, last=last)
-        part = there.get(number)
-        if part is None or part.etag != etag:
-            found = part.etag if part else "-"
-            raise Invalid("upload-part", number=number, etag=etag, found=found)
-        last = number
-        chosen.append(part)
-    if not chosen:
-        raise Invalid("upload-empty")
-    return chosen
 
 
 def _append(folder: int, name: str, target: int, upload: str) -> None:
